@@ -47,7 +47,7 @@ func (s *Server) startAdmin() error {
 	s.admin = a
 	s.wg.Go(func() {
 		if err := a.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			s.log.Error("admin API ended", "error", err)
+			s.log.Error("admin API stopped serving", "error", err)
 		}
 	})
 	return nil

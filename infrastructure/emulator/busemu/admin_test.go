@@ -36,8 +36,8 @@ func adminClient(t *testing.T, srv *Server, connectionString string) *admin.Clie
 	return c
 }
 
-// TestAdminEntities: what the SDK's admin client creates, it reads back, lists,
-// changes and deletes.
+// TestAdminEntities: entities created by the SDK's admin client can be read, listed, changed
+// and deleted.
 func TestAdminEntities(t *testing.T) {
 	ctx := t.Context()
 	srv := startT(t, nil)
@@ -162,7 +162,7 @@ func TestHealth(t *testing.T) {
 	if status, text := get(); status != 200 || !strings.Contains(text, `"healthy"`) {
 		t.Errorf("%d %s", status, text)
 	}
-	// A broker that takes no message is not healthy.
+	// A broker that accepts no messages is not healthy.
 	check(t, srv.SetStatus(t.Context(), healthQueue, StatusSendDisabled))
 	if status, text := get(); status != 503 || !strings.Contains(text, "send") {
 		t.Errorf("with sends disabled: %d %s", status, text)
@@ -171,7 +171,7 @@ func TestHealth(t *testing.T) {
 	if status, text := get(); status != 503 {
 		t.Errorf("with receives disabled: %d %s", status, text)
 	}
-	// The queue of the check is not listed.
+	// The queue of the health check is not listed.
 	c := adminClient(t, srv, srv.ConnectionString())
 	if page := must(c.NewListQueuesPager(nil).NextPage(context.Background()))(t); len(page.Queues) != 0 {
 		t.Errorf("listed %+v", page.Queues)

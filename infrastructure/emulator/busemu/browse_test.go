@@ -13,8 +13,8 @@ func (p *peer) attachBrowser(handle uint32, address string, mode amqp.Symbol) {
 	})
 }
 
-// TestBrowser: a source with distribution-mode copy shows messages and takes none away,
-// whatever the peer makes of them.
+// TestBrowser: a source with distribution-mode copy returns messages and removes none,
+// whatever outcome the peer sends.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	srv := startT(t, queues("q"))
@@ -48,7 +48,8 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// TestUnknownDistributionMode is refused: to move what was not to be moved is worse.
+// TestUnknownDistributionMode: an unknown mode is refused, because moving messages by mistake
+// would lose them.
 func TestUnknownDistributionMode(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, startT(t, queues("q"))).open()

@@ -55,7 +55,7 @@ func (n *cbsNode) detachReplies() { n.replies = false }
 func (n *cbsNode) handleRequest(s *session, message []byte) {
 	r, err := parseRequest(message)
 	if err != nil {
-		s.c.log.Debug("request to $cbs does not decode", "error", err)
+		s.c.log.Debug("$cbs: request ignored: it does not decode", "error", err)
 		return
 	}
 	answer := func(status int, description string) {

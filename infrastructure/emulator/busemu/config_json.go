@@ -120,11 +120,11 @@ func ParseConfig(b []byte) (*Topology, error) {
 		return nil, err
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("more follows the document")
+		return nil, errors.New("text follows the JSON document")
 	}
 	spaces := file.UserConfig.Namespaces
 	if len(spaces) != 1 {
-		return nil, fmt.Errorf("%d namespaces: the emulator has one", len(spaces))
+		return nil, fmt.Errorf("%d namespaces: the emulator supports exactly one", len(spaces))
 	}
 	return spaces[0].topology()
 }

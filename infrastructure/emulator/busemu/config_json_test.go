@@ -29,8 +29,8 @@ func TestLoadConfig(t *testing.T) {
 	}
 }
 
-// TestConfigForwards: an entity may forward to one that the file lists later, and entities
-// to each other; a rule may have an action.
+// TestConfigForwards: an entity may forward to one later in the file, two entities may forward
+// to each other, and a rule may have an action.
 func TestConfigForwards(t *testing.T) {
 	topology, err := ParseConfig([]byte(`{"UserConfig": {"Namespaces": [{"Name": "sbemulatorns",
 		"Queues": [
@@ -52,7 +52,7 @@ func TestConfigForwards(t *testing.T) {
 	}
 }
 
-func TestBadConfigs(t *testing.T) {
+func TestInvalidConfigsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                                "unexpected EOF",
 		`{"UserConfig":{"Namespaces":[]}}`: "0 namespaces",

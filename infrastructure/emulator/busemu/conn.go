@@ -85,12 +85,12 @@ type conn struct {
 func (c *conn) run() {
 	defer func() { _ = c.nc.Close() }()
 	if err := c.startTransport(); err != nil {
-		c.log.Debug("transport ended", "error", err)
+		c.log.Debug("connection closed during transport setup", "error", err)
 		return
 	}
 	fr := newFrameReader(c.nc)
 	if err := (&handshake{c, fr}).run(); err != nil {
-		c.log.Debug("handshake ended", "error", err)
+		c.log.Debug("connection closed during handshake", "error", err)
 		return
 	}
 	var wg sync.WaitGroup

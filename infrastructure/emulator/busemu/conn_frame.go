@@ -42,7 +42,7 @@ func (c *conn) handleFrame(h amqp.FrameHeader, body []byte) {
 	s := c.sessions[h.Channel]
 	if s == nil && code == amqp.CodeEnd {
 		// go-amqp ends a session whose Begin it gave up on before writing it.
-		c.log.Debug("End on a channel that has no session", "channel", h.Channel)
+		c.log.Debug("End ignored: channel has no session", "channel", h.Channel)
 		return
 	}
 	if s == nil {

@@ -110,7 +110,7 @@ func (c *conn) readLoop(f *frameReader) {
 		}
 		if err != nil && m == 0 {
 			if !errors.Is(err, io.EOF) {
-				c.log.Debug("read ended", "error", err)
+				c.log.Debug("connection read failed", "error", err)
 			}
 			return
 		}

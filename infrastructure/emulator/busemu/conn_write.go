@@ -10,7 +10,7 @@ func (c *conn) writeLoop() {
 		if !failed {
 			if _, err := c.nc.Write(buf); err != nil {
 				failed = true
-				c.log.Debug("write ended", "error", err)
+				c.log.Debug("connection write failed", "error", err)
 				_ = c.nc.Close()
 			}
 		}

@@ -54,8 +54,7 @@ func body(s string) *azservicebus.Message {
 	return &azservicebus.Message{Body: []byte(s), MessageID: &s}
 }
 
-// TestServerBusyIsRetried: the SDK sends again on the same link until the broker
-// has time.
+// TestServerBusyIsRetried: the SDK sends again on the same link until the broker accepts.
 func TestServerBusyIsRetried(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		srv.Control(OpSend, When(Call{Entity: "q"}, Times(2, Fault{Err: &Error{Condition: ServerBusy, Description: "not now"}})))
@@ -71,9 +70,8 @@ func TestServerBusyIsRetried(t *testing.T) {
 	})
 }
 
-// TestLostDisposition: the message is accepted, its disposition never comes, the
-// connection is cut; the SDK sends again and duplicate detection drops the second
-// copy.
+// TestLostDisposition: the message is stored but its disposition is lost with the connection.
+// The SDK sends again, and duplicate detection drops the second copy.
 func TestLostDisposition(t *testing.T) {
 	o := &Options{Topology: &Topology{Queues: []Queue{{Name: "q", RequiresDuplicateDetection: true}}}}
 	bubble(t, o, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
@@ -116,7 +114,7 @@ func TestDisabledEntity(t *testing.T) {
 	})
 }
 
-// TestDelayKeepsOrder: a delayed send holds back those behind it on its link.
+// TestDelayKeepsOrder: a delayed send also delays the later sends on its link.
 func TestDelayKeepsOrder(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		srv.Control(OpSend, Times(1, Fault{Delay: 5 * time.Second}))
@@ -161,7 +159,7 @@ func TestDelayedDeliveryAndDetachedReceiver(t *testing.T) {
 	})
 }
 
-// TestHeldSend: an operation waits until it is let go, those behind it on its link too.
+// TestHeldSend: a held operation and the later ones on its link wait until Hold is closed.
 func TestHeldSend(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		hold := make(chan struct{})
@@ -184,7 +182,7 @@ func TestHeldSend(t *testing.T) {
 		srv.Control(OpSend, Times(1, Fault{Hold: make(chan struct{})}))
 		go func() { sent <- sender.SendMessage(ctx, body("c"), nil) }()
 		synctest.Wait()
-		check(t, srv.Close()) // does not wait for what is held for ever
+		check(t, srv.Close()) // does not wait for operations that are held for ever
 		_ = client.Close(ctx)
 		if err := <-sent; err == nil {
 			t.Error("a send to a closed server was accepted")
@@ -207,7 +205,7 @@ func TestDetachAfterOrInsteadOfASend(t *testing.T) {
 	}
 }
 
-// TestLossHidesARefusal: nobody hears of the refusal, so the SDK waits until it gives up.
+// TestLossHidesARefusal: the refusal is lost too, so the SDK waits until its timeout.
 func TestLossHidesARefusal(t *testing.T) {
 	for _, op := range []Operation{OpSend, OpAttach, OpManagement} {
 		bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
@@ -264,8 +262,8 @@ func TestManagementFault(t *testing.T) {
 	})
 }
 
-// TestExpiredSession: the receiver learns that it has lost its session, and the
-// message it had comes to the next receiver with a higher count.
+// TestExpiredSession: the receiver gets session-lock-lost, and its message goes to the next
+// receiver with a higher delivery count.
 func TestExpiredSession(t *testing.T) {
 	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		check(t, srv.Send(ctx, "contacts", Message{ID: "a-1", Session: ptr("a")}))
@@ -284,8 +282,8 @@ func TestExpiredSession(t *testing.T) {
 	})
 }
 
-// TestMovedClock: what is scheduled comes, and what has a time to live goes, when
-// the broker's clock is moved; the client's clock stands still.
+// TestMovedClock: scheduled messages become due and messages expire when the broker's clock is
+// moved; the client's clock does not move.
 func TestMovedClock(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		check(t, srv.Send(ctx, "q", Message{ID: "later", ScheduledAt: srv.Now().Add(24 * time.Hour)}, Message{ID: "brief", TTL: time.Hour}))
@@ -316,8 +314,8 @@ func TestDisconnectedClientRecovers(t *testing.T) {
 	})
 }
 
-// TestExpiredTokens: a sender whose token expired is told so at once, and works
-// again when it is made anew with a token that is accepted.
+// TestExpiredTokens: a sender with an expired token gets an error at once. A new sender with a
+// valid token works.
 func TestExpiredTokens(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		unauthorized := func(err error) {
@@ -333,7 +331,7 @@ func TestExpiredTokens(t *testing.T) {
 		srv.ExpireTokens()
 		synctest.Wait()
 		unauthorized(sender.SendMessage(ctx, body("b"), nil))
-		_ = sender.Close(ctx) // tells the same again
+		_ = sender.Close(ctx) // returns the same error
 		sender = must(client.NewSender("q", nil))(t)
 		unauthorized(sender.SendMessage(ctx, body("b"), nil))
 		stop()
@@ -344,9 +342,9 @@ func TestExpiredTokens(t *testing.T) {
 	})
 }
 
-// TestOneSessionIsIgnored: what is sent to one session is neither stored nor answered,
-// while the same link serves the others; the sender sees which sessions a call is about.
-func TestOneSessionIsIgnored(t *testing.T) {
+// TestFaultForOneSessionLeavesOthers: sends to one session are neither stored nor answered,
+// while the same link serves the others. The hook sees the sessions of a call.
+func TestFaultForOneSessionLeavesOthers(t *testing.T) {
 	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		remove := srv.Control(OpSend, func(c *Call) *Fault {
 			if !slices.Contains(c.Sessions, "a") {
@@ -383,9 +381,9 @@ func TestOneSessionIsIgnored(t *testing.T) {
 	})
 }
 
-// TestOtherOutcomes: what is neither accepted nor rejected is not stored. The SDK does
-// not tell: it takes every outcome but rejected for success.
-func TestOtherOutcomes(t *testing.T) {
+// TestSendWithOtherOutcomeIsNotStored: a message that is neither accepted nor rejected is not
+// stored. The SDK does not notice: it treats every outcome except rejected as success.
+func TestSendWithOtherOutcomeIsNotStored(t *testing.T) {
 	for _, outcome := range []Outcome{Released, Modified, Unsettled} {
 		bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 			srv.Control(OpSend, Times(2, Fault{Outcome: outcome}))

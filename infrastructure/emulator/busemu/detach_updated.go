@@ -17,7 +17,7 @@ func (s *Server) detachSoon(path string) {
 	time.AfterFunc(detachDelay, func() {
 		s.background(func(context.Context) {
 			if err := s.broker.DetachAll(path, reason); err != nil {
-				s.log.Debug("detach after an update", "entity", path, "error", err) // deleted meanwhile
+				s.log.Debug("links of updated entity not detached", "entity", path, "error", err) // deleted meanwhile
 			}
 		})
 	})

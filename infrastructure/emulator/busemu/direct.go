@@ -115,7 +115,7 @@ func propertyValue(v any) (any, error) {
 	case nil, bool, string, []byte, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float32, float64:
 		return v, nil
 	default:
-		return nil, fmt.Errorf("%T is not a type of application properties", v)
+		return nil, fmt.Errorf("type %T is not supported for application properties", v)
 	}
 }
 

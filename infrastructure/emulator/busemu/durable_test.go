@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// TestRestart: messages, sequence numbers, delivery counts, session state and the
-// duplicate history survive a restart, seen through the SDK.
+// TestRestart: messages, sequence numbers, delivery counts, session state and the duplicate
+// history survive a restart.
 func TestRestart(t *testing.T) {
 	ctx := t.Context()
 	o := &Options{DataDir: "data", FS: vfs.NewMem(), Topology: outboxTopology()}
@@ -32,7 +32,7 @@ func TestRestart(t *testing.T) {
 	srv = startT(t, o)
 	client = clientT(t, srv)
 	sender = must(client.NewSender("contacts", nil))(t)
-	sendBatch(ctx, t, sender, message("a", 2), message("a", 3)) // a-2 is known
+	sendBatch(ctx, t, sender, message("a", 2), message("a", 3)) // a-2 is a duplicate
 	receiver = must(client.AcceptSessionForSubscription(ctx, "contacts", "all", "a", nil))(t)
 	if state := must(receiver.GetSessionState(ctx, nil))(t); string(state) != "state" {
 		t.Errorf("session state %q", state)
@@ -79,7 +79,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// BenchmarkStart is what a test pays for an emulator of its own.
+// BenchmarkStart is the cost of an emulator per test.
 func BenchmarkStart(b *testing.B) {
 	for b.Loop() {
 		srv, err := Start(&Options{Topology: outboxTopology()})
@@ -92,7 +92,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// TestIdleMemory: an idle emulator with a connected client is small.
+// TestIdleMemory: an idle emulator with a connected client takes little memory.
 func TestIdleMemory(t *testing.T) {
 	used := func() uint64 {
 		runtime.GC()

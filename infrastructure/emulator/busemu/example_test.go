@@ -63,15 +63,15 @@ func Example() {
 	// duplicates: 1
 }
 
-// A test gets an emulator that ends with it.
+// StartT closes the emulator with the test.
 func ExampleStartT() {
-	t := &recorder{} // stands for the *testing.T of your test
+	t := &recorder{} // in place of your test's *testing.T
 	defer t.end()
 	srv := busemu.StartT(t)
 	if err := srv.CreateQueue(context.Background(), busemu.Queue{Name: "orders"}); err != nil {
 		t.Fatalf("%v", err)
 	}
-	err := srv.Send(context.Background(), "orders", busemu.Message{ID: "1"}) // beside the wire
+	err := srv.Send(context.Background(), "orders", busemu.Message{ID: "1"}) // without AMQP
 	waiting, _ := srv.Peek("orders", 10)
 	fmt.Println(len(waiting), "message,", err)
 	// Output: 1 message, <nil>
@@ -126,7 +126,7 @@ func Example_deadLetters() {
 	// Output: poison MaxDeliveryCountExceeded
 }
 
-// The clock moves on demand: what is scheduled for tomorrow comes now.
+// The clock moves on demand: a message scheduled for tomorrow is due now.
 func ExampleServer_Advance() {
 	ctx := context.Background()
 	srv, client, end := withQueue(busemu.Queue{Name: "q"})
@@ -147,8 +147,8 @@ func ExampleServer_Advance() {
 	// Output: reminder
 }
 
-// A fault: the message is stored, but the client never hears of it. The SDK sends
-// again, and duplicate detection drops the second copy.
+// A fault: the message is stored, but its answer is lost. The SDK sends again, and duplicate
+// detection drops the second copy.
 func ExampleServer_Control() {
 	ctx := context.Background()
 	srv, client, end := withQueue(busemu.Queue{Name: "q", RequiresDuplicateDetection: true})
@@ -171,7 +171,7 @@ func ExampleServer_Control() {
 	// Output: 1 message, 1 duplicate dropped
 }
 
-// When leaves alone what does not match.
+// When passes calls that do not match.
 func ExampleWhen() {
 	ctx := context.Background()
 	srv, client, end := withQueue(busemu.Queue{Name: "q"})

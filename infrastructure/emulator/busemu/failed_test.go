@@ -13,8 +13,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// A disk that fails is told by the server itself, not only to the client whose send it hit.
-func TestAFailedDiskIsTold(t *testing.T) {
+// A failed disk is reported by the server, not only to the client whose send failed.
+func TestServerReportsFailedDisk(t *testing.T) {
 	var broken atomic.Bool
 	full := errors.New("no space left on device")
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -28,7 +28,7 @@ func TestAFailedDiskIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = srv.Close() }() // of a broken disk
+	defer func() { _ = srv.Close() }() // the disk is broken
 	if err := srv.CreateQueue(t.Context(), busemu.Queue{Name: "q"}); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestAFailedDiskIsTold(t *testing.T) {
 	default:
 	}
 	broken.Store(true)
-	for _, name := range []string{"r", "s", "r"} { // the last one is known, but not stored
+	for _, name := range []string{"r", "s", "r"} { // the last one exists in memory but is not stored
 		if err := srv.CreateQueue(t.Context(), busemu.Queue{Name: name}); err == nil || !strings.Contains(err.Error(), full.Error()) {
 			t.Errorf("a queue on a broken disk: %v", err)
 		}

@@ -10,8 +10,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
-// FuzzConnection: no bytes that follow an Open make the broker panic or leave a
-// goroutine behind.
+// FuzzConnection: bytes after an Open never make the broker panic or leak a goroutine.
 func FuzzConnection(f *testing.F) {
 	session := frameOf(0, (&amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}).Append(nil))
 	link := func(p *amqp.Attach) []byte {
@@ -50,8 +49,8 @@ func FuzzConnection(f *testing.F) {
 	})
 }
 
-// FuzzManagement: no request to $management makes the broker panic, and every
-// request that decodes is answered once, by a reply that decodes.
+// FuzzManagement: a request to $management never makes the broker panic. Every request that
+// decodes gets one reply, which decodes.
 func FuzzManagement(f *testing.F) {
 	var names []string
 	for name := range mgmtOperations {
@@ -116,8 +115,8 @@ func FuzzManagement(f *testing.F) {
 	})
 }
 
-// FuzzReadMessages: no delivery makes the broker panic, and one that is taken
-// comes out as an AMQP message.
+// FuzzReadMessages: a delivery never makes the broker panic, and an accepted one is delivered
+// as an AMQP message.
 func FuzzReadMessages(f *testing.F) {
 	var p amqp.Properties
 	p.SetText(amqp.MessageID, "id")
@@ -152,7 +151,7 @@ func FuzzReadMessages(f *testing.F) {
 			if again.MessageID != m.MessageID || again.SessionID != m.SessionID || again.HasSession != m.HasSession {
 				t.Errorf("%+v came out as %+v", m, again)
 			}
-			_, _ = decodeFields(out) // of a filter: an error is dead-lettered or skipped
+			_, _ = decodeFields(out) // a filter's error only dead-letters or skips the message
 		}
 	})
 }

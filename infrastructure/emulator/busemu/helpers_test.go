@@ -47,8 +47,8 @@ func clientT(t *testing.T, s *Server) *azservicebus.Client {
 	return c
 }
 
-// allAtOnce waits for as many messages as are asked for: between two calls the client
-// gives back what arrives, one by one, and the next call may begin behind such a message
+// allAtOnce waits for the full number of messages. Between two calls the client releases
+// arriving messages one by one, and the next call may start after such a message
 // (azservicebus, receiver.go, newReleaserFunc).
 var allAtOnce = &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: time.Minute}
 

@@ -15,19 +15,19 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// inUse is what the process's objects and stacks occupy, garbage included.
+// inUse returns the memory of the process's objects and stacks, including garbage.
 func inUse() uint64 {
 	s := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(s)
 	return s[0].Value.Uint64() + s[1].Value.Uint64()
 }
 
-// bounded fails the test if the process needs more than limit bytes more at any
-// time while act runs. Garbage is part of it, and a busy machine collects it late: a limit
-// is far above what is kept, and far below what would be if nothing bounded it.
+// bounded fails the test if the process needs more than limit bytes more while act runs. That
+// includes garbage, which a busy machine collects late. A limit is therefore far above the
+// memory in use, and far below that of an unbounded buffer.
 func bounded(t *testing.T, limit uint64, act func()) {
 	t.Helper()
-	defer debug.SetGCPercent(debug.SetGCPercent(20)) // garbage counts too: keep it little
+	defer debug.SetGCPercent(debug.SetGCPercent(20)) // because garbage counts
 	runtime.GC()
 	before, most := inUse(), uint64(0)
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -54,8 +54,8 @@ func bounded(t *testing.T, limit uint64, act func()) {
 	}
 }
 
-// TestSlowReader: a receiver that asks for everything and reads nothing costs a
-// bounded amount of memory, and others are served meanwhile.
+// TestSlowReader: a receiver with unlimited credit that reads nothing takes bounded memory,
+// and others are served meanwhile.
 func TestSlowReader(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
 	const n, size = 1000, 100 << 10
@@ -74,7 +74,7 @@ func TestSlowReader(t *testing.T) {
 	if counters.Delivered >= n {
 		t.Errorf("all %d messages of %d kB were taken out for a peer that does not read", n, size>>10)
 	}
-	// When it reads after all, it gets everything.
+	// When it reads, it gets everything.
 	got := 0
 	for got < n {
 		performative, _, err := p.next()
@@ -87,8 +87,8 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// TestSlowReaderOfAnswers: a peer that sends requests and reads no answers is not
-// read from for ever.
+// TestSlowReaderOfAnswers: from a peer that sends requests and reads no answers, the broker
+// stops reading.
 func TestSlowReaderOfAnswers(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
 	p := newPeer(t, srv).open()
@@ -147,8 +147,8 @@ func TestManyConnections(t *testing.T) {
 	works(t, srv)
 }
 
-// TestManyOpenConnections: what 1,000 idle connections with a link each take is
-// told and bounded.
+// TestManyOpenConnections: reports and limits the memory of each of 1,000 idle connections
+// with a link.
 func TestManyOpenConnections(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
 	const n = 1000
@@ -174,8 +174,8 @@ func TestManyOpenConnections(t *testing.T) {
 	}
 }
 
-// TestPeekFlood: a peer that asks for large replies and gives no credit for them
-// is told that the broker is busy before they take much memory.
+// TestPeekFlood: a peer that requests large replies without credit for them gets server-busy
+// before they take much memory.
 func TestPeekFlood(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
 	for range 20 {
@@ -232,8 +232,8 @@ func TestPeekFlood(t *testing.T) {
 	}
 }
 
-// TestEndlessMessages: messages that never end are counted, not kept; many that
-// are begun and not ended cost the connection.
+// TestEndlessMessages: messages without an end are counted, not kept. Too many incomplete
+// messages end the connection.
 func TestEndlessMessages(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
 	part := func(handle, id uint32, size int) []byte {

@@ -70,7 +70,7 @@ func TestHostileFrames(t *testing.T) {
 	works(t, srv)
 }
 
-// TestHostileSessions: what breaks the rules of one session ends that session.
+// TestHostileSessions: a violation in one session ends that session only.
 func TestHostileSessions(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
 	for name, c := range map[string]struct {
@@ -94,7 +94,7 @@ func TestHostileSessions(t *testing.T) {
 			if end.Error == nil || end.Error.Condition != c.want {
 				t.Errorf("ended with %v, want %s", end.Error, c.want)
 			}
-			// Until the peer's End everything is ignored; then the channel is free.
+			// Until the peer's End all frames are ignored; then the channel is free.
 			p.transfer(0, 9, nil)
 			p.send(0, &amqp.End{})
 			p.send(0, &amqp.Begin{IncomingWindow: 1, OutgoingWindow: 1})
@@ -104,7 +104,7 @@ func TestHostileSessions(t *testing.T) {
 	works(t, srv)
 }
 
-// TestHostileLinks: what breaks the rules of one link detaches that link.
+// TestHostileLinks: a violation on one link detaches that link only.
 func TestHostileLinks(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
 	for name, c := range map[string]struct {
@@ -129,7 +129,7 @@ func TestHostileLinks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == "more messages than credit" {
-				// No message is answered, so no credit comes.
+				// No message is answered, so no credit is granted.
 				srv.Control(OpSend, When(Call{Entity: "q"}, Always(Fault{Delay: time.Minute})))
 			}
 			p := newPeer(t, srv).open()
@@ -176,8 +176,8 @@ func TestHostileHandshakes(t *testing.T) {
 	works(t, srv)
 }
 
-// TestRandomFrames throws frames of the right form with random contents at the
-// broker. The seed is printed when it fails.
+// TestRandomFrames sends well-formed frames with random contents. It prints the seed when it
+// fails.
 func TestRandomFrames(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 1))

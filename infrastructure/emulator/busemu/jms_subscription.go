@@ -139,7 +139,7 @@ func (n *namespace) leave(j *jmsSubscription) {
 		delete(n.jms.links, j.path())
 		if !j.durable {
 			if err := n.broker.DeleteSubscription(ctx, j.topic, j.name); err != nil {
-				n.log.DebugContext(ctx, "delete a subscription that is not durable", "path", j.path(), "error", err)
+				n.log.DebugContext(ctx, "non-durable subscription not deleted", "path", j.path(), "error", err)
 			}
 		}
 	})

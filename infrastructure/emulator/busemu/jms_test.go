@@ -24,8 +24,8 @@ func TestSQLOfSelector(t *testing.T) {
 	}
 }
 
-// TestJMSSubscription: a consumer of a topic makes its subscription; what is not durable
-// goes with it, what is durable when it is asked for and closed.
+// TestJMSSubscription: a consumer of a topic creates its subscription. One that is not durable
+// is deleted with the consumer, a durable one when the client unsubscribes.
 func TestJMSSubscription(t *testing.T) {
 	t.Parallel()
 	srv := startT(t, &Options{Topology: &Topology{Topics: []Topic{{Name: "t"}}}})

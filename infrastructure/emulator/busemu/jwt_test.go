@@ -22,7 +22,7 @@ func expiring(in time.Duration) string {
 	return jwt(fmt.Sprintf(`{"exp":%d}`, time.Now().Add(in).Unix()))
 }
 
-// TestJWT: which tokens of Entra ID are taken.
+// TestJWT: well-formed tokens of Entra ID are accepted until they expire.
 func TestJWT(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -41,15 +41,15 @@ func TestJWT(t *testing.T) {
 	}
 }
 
-// credential gives out one token.
+// credential returns one token.
 type credential string
 
 func (c credential) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	return azcore.AccessToken{Token: string(c), ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// TestTokenCredential: the SDK logs in with a credential as production does, to $cbs and
-// to the admin API; an expired token is refused by both.
+// TestTokenCredential: the SDK authenticates with a credential at $cbs and at the admin API;
+// both refuse an expired token.
 func TestTokenCredential(t *testing.T) {
 	t.Parallel()
 	srv := startT(t, queues("q"))
@@ -75,7 +75,7 @@ func TestTokenCredential(t *testing.T) {
 	}
 }
 
-// FuzzJWT: no token makes the reader panic, and none that has expired is taken.
+// FuzzJWT: a token never makes the reader panic, and an expired one is refused.
 func FuzzJWT(f *testing.F) {
 	f.Add(expiring(time.Hour))
 	f.Add(jwt(`{"exp":1e400}`))

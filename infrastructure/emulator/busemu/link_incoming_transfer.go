@@ -161,7 +161,7 @@ func (l *incomingLink) sendOn(batch []broker.Message, id uint32, size int, settl
 	l.target.Send(batch, func(err error) {
 		if settled {
 			if err != nil {
-				c.log.Debug("settled message refused", "link", l.name, "error", err)
+				c.log.Debug("pre-settled message refused", "link", l.name, "error", err)
 			}
 			err = errPreSettled
 		}

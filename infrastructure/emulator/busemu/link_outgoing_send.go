@@ -139,7 +139,7 @@ func (l *outgoingLink) sendDelivery(d *broker.Delivery) {
 	var err error
 	c.scratch, err = appendDelivery(c.scratch[:0], d, false)
 	if err != nil { // it was checked on arrival
-		c.log.Error("stored message does not decode", "entity", l.node.path, "sequence", d.SequenceNumber, "error", err)
+		c.log.Error("message not delivered: it does not decode", "entity", l.node.path, "sequence", d.SequenceNumber, "error", err)
 		l.held = true
 		c.post(event{fn: func() { l.detach(wireError(err)) }})
 		return

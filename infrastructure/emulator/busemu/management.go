@@ -56,7 +56,7 @@ var mgmtOperations = map[string]mgmtOperation{
 func (n *managementNode) handleRequest(s *session, message []byte) {
 	r, err := parseRequest(message)
 	if err != nil {
-		s.c.log.Debug("request to $management does not decode", "error", err)
+		s.c.log.Debug("$management: request ignored: it does not decode", "error", err)
 		return
 	}
 	m := &mgmtCall{node: n, s: s, request: r}

@@ -83,13 +83,13 @@ func (o *Options) resolve() (Options, error) {
 	}
 	var faults []error
 	if out.Addr != "" && out.Listener != nil {
-		faults = append(faults, errors.New("options Addr and Listener exclude each other"))
+		faults = append(faults, errors.New("options Addr and Listener exclude each other: leave one out"))
 	}
 	if out.AdminAddr != "" && out.AdminListener != nil {
-		faults = append(faults, errors.New("options AdminAddr and AdminListener exclude each other"))
+		faults = append(faults, errors.New("options AdminAddr and AdminListener exclude each other: leave one out"))
 	}
 	if out.AdminTLS != nil && out.AdminAddr == noAddr {
-		faults = append(faults, errors.New("option AdminTLS is set but AdminAddr serves nothing"))
+		faults = append(faults, errors.New("option AdminTLS is set but AdminAddr serves nothing: set an address or leave AdminTLS out"))
 	}
 	if out.Host != "" {
 		if _, _, err := net.SplitHostPort(out.Host); err != nil {
@@ -97,13 +97,13 @@ func (o *Options) resolve() (Options, error) {
 		}
 	}
 	if out.CreditsPerSecond < 0 {
-		faults = append(faults, errors.New("option CreditsPerSecond is negative"))
+		faults = append(faults, errors.New("option CreditsPerSecond is negative: it must be 0 (not throttled) or more"))
 	}
 	if out.Partitions < 0 || out.Partitions > broker.MaxPartitions {
 		faults = append(faults, fmt.Errorf("option Partitions is %d: it must be from 1 to %d, or 0 for the default", out.Partitions, broker.MaxPartitions))
 	}
 	if out.FS != nil && out.DataDir == "" {
-		faults = append(faults, errors.New("option FS is set but DataDir is not"))
+		faults = append(faults, errors.New("option FS is set but DataDir is not: set both or neither"))
 	}
 	names := make(map[string]bool)
 	for i, k := range out.Keys {

@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/emulator/pipenet"
 )
 
-// recorder stands for a *testing.T and notes how it was ended.
+// recorder replaces a *testing.T and records its failure.
 type recorder struct {
 	fatal   string
 	cleanup []func()
@@ -25,14 +25,14 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	r.fatal += fmt.Sprintf(format, args...)
 }
 
-// end is what the testing package does after a test.
+// end runs the cleanups, like the testing package after a test.
 func (r *recorder) end() {
 	for _, after := range slices.Backward(r.cleanup) {
 		after()
 	}
 }
 
-// Options that contradict each other are refused, all at once, by Start and StartT.
+// Start and StartT refuse contradicting options and report all of them.
 func TestContradictoryOptions(t *testing.T) {
 	listener, err := pipenet.New().Listen("bus:5672")
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// outboxTopology is what the outbox relay uses: a topic with duplicate detection
-// and a subscription with sessions.
+// outboxTopology is the topology of the outbox relay: a topic with duplicate detection and a
+// subscription with sessions.
 func outboxTopology() *Topology {
 	return &Topology{Topics: []Topic{{
 		Name: "contacts", RequiresDuplicateDetection: true,
@@ -76,8 +76,8 @@ func outboxPath(t *testing.T, srv *Server) {
 	check(t, client.Close(ctx))
 }
 
-// TestAbandonAndDeadLetter: an abandoned message comes again with a higher
-// delivery count; a dead-lettered one is in the dead-letter queue with its reason.
+// TestAbandonAndDeadLetter: an abandoned message is redelivered with a higher delivery count;
+// a dead-lettered one is in the dead-letter queue with its reason.
 func TestAbandonAndDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := context.Background()

@@ -17,7 +17,7 @@ import (
 
 // Partitioned entities, seen through the SDK.
 
-// keyed is a message of a partition key, with its id as body.
+// keyed is a message with a partition key, and with its id as body.
 func keyed(key, id string) *azservicebus.Message {
 	return &azservicebus.Message{Body: []byte(id), MessageID: &id, PartitionKey: &key}
 }
@@ -29,7 +29,7 @@ type receiver interface {
 	ReceiveMessages(context.Context, int, *azservicebus.ReceiveMessagesOptions) ([]*azservicebus.ReceivedMessage, error)
 }
 
-// receiveN receives n messages, not all of them at a time, or fails after a minute.
+// receiveN receives n messages in several calls, or fails after a minute.
 func receiveN(t *testing.T, r receiver, n int) (got []*azservicebus.ReceivedMessage) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -45,9 +45,9 @@ func partitionedQueue(q Queue) *Topology {
 	return &Topology{Queues: []Queue{q}}
 }
 
-// TestPartitionedQueue: the upper 16 bits of a sequence number are the partition, which
-// follows from the key; messages of a key keep their order; a peek and a receiver come to
-// all partitions.
+// TestPartitionedQueue: the key determines the partition, which is in the upper 16 bits of the
+// sequence number. Messages of a key keep their order. A peek and a receiver reach all
+// partitions.
 func TestPartitionedQueue(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -128,13 +128,14 @@ func TestPartitionedSessions(t *testing.T) {
 	}
 }
 
-// TestBatchOverPartitions: a batch is of one partition; one of two is refused as a whole.
-func TestBatchOverPartitions(t *testing.T) {
+// TestBatchOverPartitionsIsRefused: a batch has one partition; one with two is refused as a
+// whole.
+func TestBatchOverPartitionsIsRefused(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	srv := startT(t, &Options{Topology: partitionedQueue(Queue{})})
 	o := srv.ClientOptions()
-	o.RetryOptions.MaxRetries = -1 // it takes a refusal to schedule for an outage
+	o.RetryOptions.MaxRetries = -1 // the SDK treats a refused schedule as an outage
 	client := must(azservicebus.NewClientFromConnectionString(srv.ConnectionString(), o))(t)
 	defer func() { check(t, client.Close(context.WithoutCancel(ctx))) }()
 	sender := must(client.NewSender("q", nil))(t)
@@ -159,7 +160,7 @@ func TestBatchOverPartitions(t *testing.T) {
 	}
 }
 
-// TestPartitionedDuplicates: an id is a duplicate in its partition key only.
+// TestPartitionedDuplicates: an id is a duplicate only with the same partition key.
 func TestPartitionedDuplicates(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -176,8 +177,8 @@ func TestPartitionedDuplicates(t *testing.T) {
 	}
 }
 
-// TestPartitionedMessages: dead letters keep their partition; what is deferred or
-// scheduled is found by its number.
+// TestPartitionedMessages: dead letters keep their partition; deferred and scheduled messages
+// are found by number.
 func TestPartitionedMessages(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -223,7 +224,7 @@ func TestPartitionedMessages(t *testing.T) {
 	}
 }
 
-// TestPartitionedRestart: numbers, partitions and the history of ids survive a restart.
+// TestPartitionedRestart: numbers, partitions and the duplicate history survive a restart.
 func TestPartitionedRestart(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -238,14 +239,14 @@ func TestPartitionedRestart(t *testing.T) {
 	check(t, client.Close(ctx))
 	check(t, srv.Close())
 
-	o.Partitions = 5 // of new entities
+	o.Partitions = 5 // for new entities
 	srv = startT(t, o)
 	client = clientT(t, srv)
 	sender = must(client.NewSender("q", nil))(t)
 	last := make(map[string]int64)
 	for _, m := range before {
 		last[m.PartitionKey] = m.SequenceNumber
-		check(t, sender.SendMessage(ctx, keyed(m.PartitionKey, "before"), nil)) // known
+		check(t, sender.SendMessage(ctx, keyed(m.PartitionKey, "before"), nil)) // duplicates
 		check(t, sender.SendMessage(ctx, keyed(m.PartitionKey, "after"), nil))
 	}
 	receiver := must(client.NewReceiverForQueue("q", nil))(t)
@@ -263,8 +264,8 @@ func TestPartitionedRestart(t *testing.T) {
 	}
 }
 
-// TestPartitionedAdmin: partitioning is set when an entity is created, by each way there
-// is, and cannot be changed.
+// TestPartitionedAdmin: partitioning can be set whenever an entity is created, and not
+// changed.
 func TestPartitionedAdmin(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// peer is a hand-made client that may break the rules.
+// peer is a client that can violate the protocol.
 type peer struct {
 	t  testing.TB
 	nc net.Conn
@@ -29,14 +29,14 @@ func newPeer(t testing.TB, srv *Server) *peer {
 	return &peer{t, nc, bufio.NewReader(nc)}
 }
 
-func (p *peer) write(b []byte) { _, _ = p.nc.Write(b) } // the broker may have hung up
+func (p *peer) write(b []byte) { _, _ = p.nc.Write(b) } // the broker may have closed the connection
 
 func (p *peer) send(channel uint16, performative amqp.Performative, payload ...byte) {
 	b, mark := amqp.BeginFrame(nil, amqp.FrameAMQP, channel)
 	p.write(amqp.EndFrame(append(performative.Append(b), payload...), mark))
 }
 
-// opening is all that a client sends up to its Open, in one piece.
+// opening is everything that a client sends up to its Open, in one piece.
 func opening() []byte {
 	b := amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL)
 	b = amqp.AppendFrame(b, amqp.FrameSASL, 0, &amqp.SASLInit{Mechanism: "PLAIN", InitialResponse: []byte("\x00" + DefaultKeyName + "\x00" + DefaultKey)})

@@ -80,7 +80,7 @@ func (s *session) reply(n node, replyTo string, message []byte) {
 		l = near
 	}
 	if l == nil {
-		s.c.log.Debug("no receiver for a reply", "reply-to", replyTo)
+		s.c.log.Debug("reply dropped: no receiver", "reply-to", replyTo)
 		s.c.owed.Add(-int64(len(message)))
 		return
 	}

@@ -28,7 +28,7 @@ func signWith(resource string, expires time.Time, name, key string) string {
 	return fmt.Sprintf("SharedAccessSignature sr=%s&sig=%s&se=%d&skn=%s", sr, sig, expires.Unix(), name)
 }
 
-// putToken sends a token to $cbs and fails the test unless it is taken.
+// putToken sends a token to $cbs and fails the test if it is refused.
 func putToken(ctx context.Context, t *testing.T, session *goamqp.Session, audience, token string) {
 	t.Helper()
 	if status := cbs(ctx, t, session, audience, token); status != 200 {

@@ -13,9 +13,9 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// TestSASLMSSBCBS: the mechanism that the .NET client asks for is offered, grants
-// nothing by itself, and leads to a connection on which a token does (Azure.Messaging.
-// ServiceBus, AmqpConnectionScope.cs). go-amqp cannot speak it, so the test does.
+// TestSASLMSSBCBS: the .NET client's mechanism is offered and grants nothing. A token put on
+// the connection then grants rights (Azure.Messaging.ServiceBus, AmqpConnectionScope.cs). The
+// test speaks the protocol itself, because go-amqp does not support the mechanism.
 func TestSASLMSSBCBS(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
 		nc := must(srv.Dial(ctx))(t)

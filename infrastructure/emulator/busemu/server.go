@@ -73,7 +73,7 @@ func (s *Server) accept(l net.Listener) {
 		nc, err := l.Accept()
 		if err != nil {
 			if !errors.Is(err, net.ErrClosed) {
-				s.log.Error("accept ended", "addr", l.Addr().String(), "error", err)
+				s.log.Error("listener stopped accepting", "addr", l.Addr().String(), "error", err)
 			}
 			return
 		}

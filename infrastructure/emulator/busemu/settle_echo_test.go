@@ -7,8 +7,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// TestSettlementEcho: a settlement is confirmed with the outcome that was applied.
-// Clients compare it with what they asked for: Java fails the call if it is another.
+// TestSettlementEcho: a settlement is confirmed with the applied outcome. Clients compare it
+// with the requested one; Java fails the call if they differ.
 func TestSettlementEcho(t *testing.T) {
 	t.Parallel()
 	annotations := amqp.Map{{Key: "k", Value: "v"}}
@@ -25,7 +25,7 @@ func TestSettlementEcho(t *testing.T) {
 			amqp.State{Code: amqp.CodeModified, DeliveryFailed: true, UndeliverableHere: true},
 			amqp.State{Code: amqp.CodeModified, DeliveryFailed: true, UndeliverableHere: true},
 		},
-		// With an error the SDKs would take it for a settlement that failed.
+		// With an error, the SDKs would treat the settlement as failed.
 		{"dead-letter", amqp.State{Code: amqp.CodeRejected, Error: dead}, amqp.State{Code: amqp.CodeRejected}},
 		{"release", amqp.State{Code: amqp.CodeReleased}, amqp.State{Code: amqp.CodeReleased}},
 	} {
@@ -47,8 +47,8 @@ func TestSettlementEcho(t *testing.T) {
 	}
 }
 
-// TestSettlementEchoesAreNotMixed: a frame that confirms several deliveries confirms
-// the same outcome for each.
+// TestSettlementEchoesAreNotMixed: a frame that confirms several deliveries has the same
+// outcome for all.
 func TestSettlementEchoesAreNotMixed(t *testing.T) {
 	t.Parallel()
 	srv := startT(t, queues("q"))

@@ -8,16 +8,16 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// The Go SDK has no transactions: the peer does them by hand.
+// The Go SDK has no transactions, so the peer speaks the protocol itself.
 
 func encoded(t *testing.T, m Message) []byte {
 	t.Helper()
 	return must(m.encode())(t)
 }
 
-// TestTransactionOverPartitions: a transaction has one partition of an entity that is
-// partitioned; what would be the second is refused, and the rest can be committed.
-func TestTransactionOverPartitions(t *testing.T) {
+// TestTransactionOverPartitionsIsRefused: a transaction has one partition of a partitioned
+// entity. Work for a second one is refused, and the rest can be committed.
+func TestTransactionOverPartitionsIsRefused(t *testing.T) {
 	t.Parallel()
 	q := Queue{Partitioned: true}
 	q.Name = "q"
@@ -70,7 +70,7 @@ func TestTransactionOverPartitions(t *testing.T) {
 	}
 	c.want("out", 3)
 
-	// What is settled counts too.
+	// Settlements count too.
 	txn = c.declare()
 	in = transactional(txn, amqp.StateAccepted)
 	id := c.receive(2)

@@ -39,7 +39,7 @@ func newController(t *testing.T) *controller {
 	return c
 }
 
-// deliver sends a message and returns the state it is answered with.
+// deliver sends a message and returns the state of its answer.
 func (c *controller) deliver(handle uint32, state, message []byte) amqp.State {
 	c.t.Helper()
 	c.n++
@@ -94,8 +94,8 @@ func (c *controller) want(queue string, n int) {
 
 var oneMessage = amqp.AppendData(nil, []byte("x"))
 
-// TestTransaction: what is sent and settled in a transaction happens at its discharge,
-// all of it or nothing.
+// TestTransaction: all sends and settlements of a transaction happen at its discharge, or
+// none.
 func TestTransaction(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]bool{"commit": false, "roll back": true} {
@@ -112,7 +112,7 @@ func TestTransaction(t *testing.T) {
 			if s := c.disposition(false); !bytes.Equal(s.Append(nil), in) {
 				t.Errorf("settled with %+v", s)
 			}
-			// Settled by the peer too: a roll-back abandons it.
+			// Settled by the peer too, so a rollback abandons it.
 			c.send(0, &amqp.Disposition{Role: amqp.RoleReceiver, First: id + 1, Settled: true, State: in})
 			c.want("q", 2)
 			c.want("out", 0)
@@ -148,8 +148,8 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// TestTransactionThatCannotBeCommitted: nothing of it happens, and the peer is told.
-func TestTransactionThatCannotBeCommitted(t *testing.T) {
+// TestTransactionWithLostLockFails: none of its work happens, and the discharge is rejected.
+func TestTransactionWithLostLockFails(t *testing.T) {
 	t.Parallel()
 	c := newController(t)
 	id := c.receive(1)
@@ -165,7 +165,8 @@ func TestTransactionThatCannotBeCommitted(t *testing.T) {
 	c.want("out", 0)
 }
 
-// TestTransactionsRefused: what names no open transaction, and what one may not span.
+// TestTransactionsRefused: unknown transactions, and work that one transaction may not span,
+// are refused.
 func TestTransactionsRefused(t *testing.T) {
 	t.Parallel()
 	c := newController(t)
@@ -190,8 +191,8 @@ func TestTransactionsRefused(t *testing.T) {
 	c.want("q", 2)
 }
 
-// TestSendVia: a message sent via an entity goes to its destination, in one transaction
-// with what is settled in the entity it goes by, across two sessions.
+// TestSendVia: a message sent via an entity goes to its destination, in one transaction with a
+// settlement in that entity, across two sessions.
 func TestSendVia(t *testing.T) {
 	t.Parallel()
 	for _, via := range []bool{true, false} {
@@ -231,8 +232,8 @@ func TestSendVia(t *testing.T) {
 	}
 }
 
-// TestSendViaNowhere: a destination that is not there is told at the attach.
-func TestSendViaNowhere(t *testing.T) {
+// TestSendViaUnknownEntityIsRefused: an unknown destination is refused at the attach.
+func TestSendViaUnknownEntityIsRefused(t *testing.T) {
 	t.Parallel()
 	p := newPeer(t, startT(t, queues("q"))).open()
 	p.send(0, &amqp.Attach{

@@ -67,8 +67,9 @@ func TestWebSockets(t *testing.T) {
 	}
 }
 
-// TestNotAWebSocket: what asks the AMQP port for something else by HTTP is told.
-func TestNotAWebSocket(t *testing.T) {
+// TestInvalidWebSocketRequestIsRefused: any other HTTP request to the AMQP port gets an error
+// response.
+func TestInvalidWebSocketRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := startT(t, nil)
 	for request, want := range map[string]int{
@@ -97,7 +98,7 @@ func TestNotAWebSocket(t *testing.T) {
 	}
 }
 
-// FuzzWebSocketRequest: nothing that begins like HTTP makes the AMQP port panic or hang.
+// FuzzWebSocketRequest: bytes that begin like HTTP never make the AMQP port panic or hang.
 func FuzzWebSocketRequest(f *testing.F) {
 	srv, err := Start(&Options{AdminAddr: "-", Addr: "-"})
 	if err != nil {
@@ -124,7 +125,7 @@ func FuzzWebSocketRequest(f *testing.F) {
 	})
 }
 
-// testCertificate is a certificate for the loopback address and who trusts it.
+// testCertificate returns a certificate for the loopback address and a pool that trusts it.
 func testCertificate(t *testing.T) (*tls.Config, *x509.CertPool) {
 	t.Helper()
 	c := must(NewCertificate())(t)

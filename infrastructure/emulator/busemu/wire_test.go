@@ -45,7 +45,7 @@ func TestMultiFrameTransfers(t *testing.T) {
 	})
 }
 
-// TestDrain: all that is available comes, then the credit is gone.
+// TestDrain: all available messages arrive, then the credit is gone.
 func TestDrain(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
 		const n = 700 // more than a link takes from its entity at a time
@@ -66,7 +66,7 @@ func TestDrain(t *testing.T) {
 		if got != n {
 			t.Errorf("%d of %d messages came", got, n)
 		}
-		// Without credit nothing comes; with new credit it does.
+		// Without credit nothing arrives; with new credit it does.
 		check(t, srv.Send(ctx, "q", Message{ID: "late"}))
 		synctest.Wait()
 		if m := receiver.Prefetched(); m != nil {
@@ -80,7 +80,7 @@ func TestDrain(t *testing.T) {
 	})
 }
 
-// TestCreditIsRespected: never more messages than asked for.
+// TestCreditIsRespected: the broker never sends more messages than the credit allows.
 func TestCreditIsRespected(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
 		for i := range 20 {
@@ -110,8 +110,8 @@ func TestCreditIsRespected(t *testing.T) {
 	})
 }
 
-// TestSessionWindows: a sender and a receiver of more frames than a session
-// window holds do not stall.
+// TestSessionWindows: a sender and a receiver of more frames than a session window do not
+// stall.
 func TestSessionWindows(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
 		conn, session := dial(ctx, t, srv, nil)
@@ -147,8 +147,7 @@ func TestIdleConnection(t *testing.T) {
 	})
 }
 
-// TestSilentPeer: a peer that is silent for longer than it was told it may be is
-// cut off.
+// TestSilentPeer: a peer that is silent beyond its idle timeout is disconnected.
 func TestSilentPeer(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
 		nc := must(srv.Dial(ctx))(t)
@@ -169,8 +168,7 @@ func TestSilentPeer(t *testing.T) {
 	})
 }
 
-// TestSASLExternal: every offered mechanism that grants nothing can connect and
-// then has no claim.
+// TestSASLExternal: every offered mechanism that grants nothing can connect, and has no claim.
 func TestSASLExternal(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
 		nc := must(srv.Dial(ctx))(t)
@@ -189,9 +187,9 @@ func TestSASLExternal(t *testing.T) {
 	})
 }
 
-// TestManyWaitForSessions: 200 callers wait for the next session; each of 200
-// sessions that then get a message goes to one of them.
-func TestManyWaitForSessions(t *testing.T) {
+// TestManyReceiversWaitForSessions: 200 callers wait for the next session. When 200 sessions
+// get a message, each goes to one of them.
+func TestManyReceiversWaitForSessions(t *testing.T) {
 	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		const n = 200
 		got := make(chan string, n)
@@ -234,7 +232,7 @@ func TestManyWaitForSessions(t *testing.T) {
 	})
 }
 
-// TestCancelledAcceptLocksNothing: a caller that gave up does not hold a session.
+// TestCancelledAcceptLocksNothing: a caller that gave up holds no session.
 func TestCancelledAcceptLocksNothing(t *testing.T) {
 	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
 		for range 5 {
@@ -250,8 +248,8 @@ func TestCancelledAcceptLocksNothing(t *testing.T) {
 	})
 }
 
-// TestReleasedSessionKeepsOrder: closing a receiver gives its messages back at
-// once, in order and not counted; abandoning gives a message back to its place.
+// TestReleasedSessionKeepsOrder: closing a receiver returns its messages at once, in order and
+// uncounted; abandoning returns a message to its place.
 func TestReleasedSessionKeepsOrder(t *testing.T) {
 	bubble(t, &Options{Topology: outboxTopology()}, func(t *testing.T, ctx context.Context, _ *Server, client *azservicebus.Client) {
 		sender := must(client.NewSender("contacts", nil))(t)
@@ -271,12 +269,12 @@ func TestReleasedSessionKeepsOrder(t *testing.T) {
 			}
 			check(t, r.CompleteMessage(ctx, got[0], nil))
 			next++
-			check(t, r.Close(ctx)) // the others go back
+			check(t, r.Close(ctx)) // the others are released
 		}
 	})
 }
 
-// TestExpiredToken: a link lives no longer than the token it was attached with.
+// TestExpiredToken: a link ends when its token expires.
 func TestExpiredToken(t *testing.T) {
 	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, _ *azservicebus.Client) {
 		nc := must(srv.Dial(ctx))(t)

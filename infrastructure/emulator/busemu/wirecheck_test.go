@@ -9,14 +9,13 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// checkedConn is a client's connection that watches what the broker writes and
-// fails the test when a rule is broken that clients close connections for:
+// checkedConn is a client's connection that checks the frames of the broker. It fails the test
+// on violations for which clients close connections:
 //
-//   - nothing for a link after its Detach, for a session after its End, at all
-//     after Close;
-//   - an Attach before anything else of a link; a refusal carries no terminus;
+//   - nothing for a link after its Detach, for a session after its End, at all after Close;
+//   - an Attach before anything else of a link; a refusal has no terminus;
 //   - no more messages than credit, no more frames than the window;
-//   - delivery ids that rise by one, given with a tag and a format;
+//   - delivery ids that rise by one, with a tag and a format;
 //   - dispositions only of deliveries that exist and are not settled.
 //
 // All tests that use clientT or dial share it.
@@ -30,7 +29,7 @@ type checkedConn struct {
 	closed   bool
 }
 
-// stream cuts one direction into frames.
+// stream splits one direction into frames.
 type stream struct {
 	buf []byte
 }
@@ -41,7 +40,7 @@ type checkedSession struct {
 	delivery  uint32                  // next id of the broker
 	sent      map[uint32]*checkedLink // by the broker, not settled
 	received  map[uint32]*checkedLink // by the broker, not settled
-	window    uint32                  // transfer id the broker may not reach
+	window    uint32                  // transfer id that the broker may not reach
 	transfers uint32                  // frames the broker has sent
 }
 
@@ -65,8 +64,8 @@ func (c *checkedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write looks at the frames before they are written: the broker may answer
-// before Write returns.
+// Write checks the frames before they are written, because the broker may answer before Write
+// returns.
 func (c *checkedConn) Write(b []byte) (int, error) {
 	c.mu.Lock()
 	c.out.feed(b, c.fromClient)

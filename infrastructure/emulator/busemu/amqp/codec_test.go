@@ -9,7 +9,7 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 )
 
-func TestEveryTypeSurvivesARound(t *testing.T) {
+func TestTypesRoundTrip(t *testing.T) {
 	for _, v := range sampleValues() {
 		b := AppendValue(nil, v)
 		got, err := DecodeValue(b)
@@ -33,7 +33,7 @@ func TestEveryTypeSurvivesARound(t *testing.T) {
 	}
 }
 
-func TestEveryPerformativeSurvivesARound(t *testing.T) {
+func TestPerformativesRoundTrip(t *testing.T) {
 	for _, p := range samplePerformatives() {
 		b := p.Append(nil)
 		got, payload, err := ParsePerformative(append(b, "payload"...))
@@ -50,7 +50,7 @@ func TestEveryPerformativeSurvivesARound(t *testing.T) {
 	}
 }
 
-// TestEveryPrefixIsRefused: no cut of a valid performative decodes.
+// TestEveryPrefixIsRefused: no prefix of a valid performative decodes.
 func TestEveryPrefixIsRefused(t *testing.T) {
 	for _, p := range samplePerformatives() {
 		b := p.Append(nil)
@@ -87,8 +87,8 @@ func TestLongDescriptorsAreRead(t *testing.T) {
 	}
 }
 
-// TestMessagesAgreeWithGoAMQP: what go-amqp encodes, this codec cuts, decodes
-// and writes again value by value, and go-amqp reads the same message back.
+// TestMessagesAgreeWithGoAMQP: this codec splits, decodes and encodes messages of go-amqp
+// value by value, and go-amqp reads the same message back.
 func TestMessagesAgreeWithGoAMQP(t *testing.T) {
 	for i, b := range sampleMessages(t) {
 		m, err := SplitMessage(b)
@@ -192,7 +192,7 @@ func TestZeroWidthArraysDoNotAmplify(t *testing.T) {
 	}
 }
 
-// The Python SDK puts the delivery-annotations behind the body, or behind the footer.
+// The Python SDK puts the delivery-annotations after the body, or after the footer.
 func TestDeliveryAnnotationsLast(t *testing.T) {
 	annotations := append(AppendDescriptor(nil, CodeDeliveryAnnotations), 0xc1, 1, 0)
 	body := AppendData(nil, []byte("x"))

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzValue: decoding any bytes never panics; what decodes has a canonical
-// form that is a fixed point; Skip measures what Value reads.
+// FuzzValue: decoding never panics, a decoded value has a canonical form that is a fixed
+// point, and Skip measures the bytes that Value reads.
 func FuzzValue(f *testing.F) {
 	for _, v := range sampleValues() {
 		f.Add(AppendValue(nil, v))
@@ -59,8 +59,8 @@ func FuzzPerformative(f *testing.F) {
 	})
 }
 
-// FuzzMessage: cutting a message into sections loses no byte, and the decoders
-// of the sections do not panic.
+// FuzzMessage: splitting a message into sections loses no byte, and the decoders of the
+// sections do not panic.
 func FuzzMessage(f *testing.F) {
 	for _, b := range sampleMessages(f) {
 		f.Add(b)
@@ -125,7 +125,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// FuzzFrameHeader: a header that parses describes a frame that can be cut.
+// FuzzFrameHeader: a header that parses describes a frame that can be split.
 func FuzzFrameHeader(f *testing.F) {
 	f.Add(AppendEmptyFrame(nil))
 	f.Add(AppendFrame(nil, FrameSASL, 0, &SASLOutcome{}))
@@ -139,7 +139,7 @@ func FuzzFrameHeader(f *testing.F) {
 	})
 }
 
-// FuzzTransactionRequest: no panic, and what decodes is the same after another round.
+// FuzzTransactionRequest: no panic, and a decoded request round-trips.
 func FuzzTransactionRequest(f *testing.F) {
 	f.Add((&TransactionRequest{}).Append(nil))
 	f.Add((&TransactionRequest{Discharge: true, TxnID: []byte("t"), Fail: true}).Append(nil))

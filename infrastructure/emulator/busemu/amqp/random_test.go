@@ -10,8 +10,8 @@ import (
 	goamqp "github.com/Azure/go-amqp"
 )
 
-// TestRandomMessagesAgreeWithGoAMQP: messages that go-amqp makes of random values
-// come back to it unchanged through this codec. The seed is printed on failure.
+// TestRandomMessagesAgreeWithGoAMQP: messages of random values by go-amqp come back unchanged
+// through this codec. The seed is printed on failure.
 func TestRandomMessagesAgreeWithGoAMQP(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	rng := rand.New(rand.NewPCG(seed, 2))

@@ -72,8 +72,7 @@ func BenchmarkSend(b *testing.B) {
 	}
 }
 
-// BenchmarkSendReceive also receives and completes everything, over 100 sessions at a
-// time that are accepted one after the other.
+// BenchmarkSendReceive also receives and completes all messages, of 100 sessions at a time.
 func BenchmarkSendReceive(b *testing.B) {
 	benchModes(b, func(b *testing.B, broker *Broker) {
 		topology(b, broker)
@@ -106,8 +105,8 @@ func BenchmarkSendReceive(b *testing.B) {
 	})
 }
 
-// report adds messages a second and, for a machine that is busy with other things, the
-// processor time a message takes in the whole process.
+// report adds messages a second, and the processor time of a message in the whole process,
+// because the machine may be busy.
 func report(b *testing.B, start time.Duration) {
 	b.Helper()
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "msg/s")
@@ -218,8 +217,8 @@ func fillTopic(tb testing.TB, broker *Broker, n int) {
 	all.Wait()
 }
 
-// The memory that a waiting message takes beside its payload and the strings it came
-// with stays below 300 bytes, the sessions and the duplicate history included.
+// The memory of a waiting message without its payload and strings stays below 300 bytes,
+// including sessions and the duplicate history.
 func TestMemoryOfAMessage(t *testing.T) {
 	const n = 100000
 	broker, err := Open(nil)

@@ -24,7 +24,7 @@ func Open(o *Options) (*Broker, error) {
 	b.options.CacheBytes = cmp.Or(b.options.CacheBytes, defaultCache)
 	b.options.Logger = cmp.Or(b.options.Logger, slog.New(slog.DiscardHandler))
 	if b.options.Dir == "" && b.options.FS != nil {
-		return nil, errors.New("broker: a file system needs a directory: set Dir, or leave FS out for a broker in memory")
+		return nil, errors.New("broker: option FS is set but Dir is not: set both, or neither for a broker in memory")
 	}
 	b.timers = newTimers(b.now)
 	if b.options.Dir != "" {

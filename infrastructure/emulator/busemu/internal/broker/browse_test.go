@@ -12,8 +12,8 @@ func (r *rig) browse(path string) *client {
 	return c
 }
 
-// TestBrowse: a browser sees what waits, in order, as far as its credit goes, and takes
-// nothing away.
+// TestBrowse: a browser sees ready and locked messages in order, as its credit allows, and
+// removes none.
 func TestBrowse(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.queue("q", Queue{})

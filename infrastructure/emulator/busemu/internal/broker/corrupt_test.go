@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// written returns a store with messages in its tables and its log, as a crash leaves it
-// or closed cleanly.
+// written returns a store with messages in its tables and its log, after a crash or a clean
+// close.
 func written(t *testing.T, clean bool) *vfs.MemFS {
 	t.Helper()
 	r := &rig{t: t, fs: vfs.NewCrashableMem()}
@@ -39,9 +39,9 @@ func written(t *testing.T, clean bool) *vfs.MemFS {
 	return left
 }
 
-// A flipped bit in a file that holds data is never ignored: either the broker refuses
-// the store or it has everything. After a crash this cannot be known of the last chunk
-// of a log or manifest.
+// A flipped bit in a data file is never ignored: the broker refuses the store or has all
+// messages. The last chunk of a log or manifest is exempt after a crash, because it looks like
+// a write cut short.
 func TestDamagedFilesAreRefused(t *testing.T) {
 	for _, clean := range []bool{true, false} {
 		t.Run(fmt.Sprintf("clean=%t", clean), func(t *testing.T) {
@@ -80,8 +80,8 @@ func TestDamagedFilesAreRefused(t *testing.T) {
 	}
 }
 
-// A file that is cut short, missing or put back from an older copy is found after a
-// clean close.
+// A file that is truncated, missing or replaced by an older copy is detected after a clean
+// close.
 func TestForeignFilesAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fs := written(t, true)
@@ -119,7 +119,7 @@ func TestStoreInUse(t *testing.T) {
 	})
 }
 
-// reopen opens a store and returns how many messages it holds.
+// reopen opens a store and returns the number of its messages.
 func reopen(fs vfs.FS) (held int, err error) {
 	b, err := Open(&Options{Dir: "bus", FS: fs})
 	if err != nil {
@@ -162,7 +162,7 @@ func overwrite(t *testing.T, fs vfs.FS, name string, data []byte) {
 	}
 }
 
-// Records that do not fit together are refused too, whoever wrote them.
+// Inconsistent records are refused even if their checksums are right.
 func TestInconsistentRecordsAreRefused(t *testing.T) {
 	queueID := holderID(1, 0)
 	message := appendMessage(nil, &message{body: &body{}})

@@ -16,8 +16,8 @@ import (
 
 var crashSeed = flag.Uint64("crash.seed", 0, "seed of TestCrash; 0 picks one")
 
-// workload is several publishers and consumers of a topic that note what they were
-// told, so that a copy of the disk taken at any moment can be judged.
+// workload is several publishers and consumers of a topic. They record every answer, so that a
+// copy of the disk from any moment can be checked.
 type workload struct {
 	rig
 	mu        sync.Mutex
@@ -32,9 +32,9 @@ type workload struct {
 
 const crashSessions = 6
 
-// TestCrash copies the disk while everything runs, drops what was not synced and opens
-// the copy: nothing acknowledged is lost, nothing completed returns, order, delivery
-// counts and the duplicate history are as they were.
+// TestCrash copies the disk under load, drops unsynced writes and opens the copy. Nothing
+// acknowledged is lost, nothing completed is redelivered, and order, delivery counts and the
+// duplicate history are unchanged.
 func TestCrash(t *testing.T) {
 	seed := *crashSeed
 	if seed == 0 {
@@ -102,8 +102,8 @@ func (w *workload) copy() *workload {
 	return c
 }
 
-// publish sends batches of one session, each after the last was acknowledged, and each
-// with one id of the batch before: a duplicate.
+// publish sends batches of one session, each after the last was acknowledged. Each repeats one
+// id of the batch before, a duplicate.
 func (w *workload) publish(session string, stop chan struct{}) {
 	for n := 0; ; n++ {
 		select {
@@ -197,12 +197,12 @@ func (w *workload) settleOne(c *client, d Delivery, complete bool) bool {
 	return complete
 }
 
-// judge checks the reopened broker against what was known before and after the copy.
+// judge checks the reopened broker against the records from before and after the copy.
 func (w *workload) judge(before, after *workload) {
 	w.t.Logf("%d sent, %d completed before the crash", len(before.sent), len(before.completed))
 	w.holds("t/subscriptions/archive", before, after, false)
 	w.holds("t/subscriptions/s", before, after, true)
-	// Sending everything again adds what was lost and nothing else.
+	// Sending everything again adds the lost messages only.
 	for session, ids := range after.order {
 		for batch := range slices.Chunk(ids, 50) {
 			var again []Message

@@ -65,7 +65,7 @@ func TestRefusedBatchLeavesNoTrace(t *testing.T) {
 	})
 }
 
-func TestDuplicatesOfPartitions(t *testing.T) {
+func TestPartitionsDetectDuplicatesSeparately(t *testing.T) {
 	modes(t, func(_ *testing.T, r *rig) {
 		r.queue("q", Queue{RequiresDuplicateDetection: true, Partitioned: true})
 		r.send("q", of("x", "a"))

@@ -19,7 +19,7 @@ type rig struct {
 	*Broker
 	t  *testing.T
 	fs *vfs.MemFS // nil in memory mode
-	// cache is Options.CacheBytes; with 1 every message that waits is swapped out.
+	// cache is Options.CacheBytes; with 1 every waiting message is swapped out.
 	cache int64
 	// partitions is Options.Partitions.
 	partitions int
@@ -32,7 +32,7 @@ func modes(t *testing.T, test func(t *testing.T, r *rig)) {
 	durable(t, test)
 }
 
-// durable runs a test on storage only, also with every message swapped out that waits.
+// durable runs a test on storage only, once with all waiting messages swapped out.
 func durable(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	t.Run("durable", func(t *testing.T) { mode(t, rig{fs: vfs.NewCrashableMem()}, test) })
@@ -63,7 +63,7 @@ func (r *rig) open(fs *vfs.MemFS) {
 	r.Broker = b
 }
 
-// crash loses everything that was not synced and opens what is left.
+// crash loses all unsynced writes and opens the rest.
 func (r *rig) crash() {
 	r.t.Helper()
 	left := r.fs.CrashClone(vfs.CrashCloneCfg{})
@@ -74,7 +74,7 @@ func (r *rig) crash() {
 	r.open(left)
 }
 
-// changeText appends what an action has changed.
+// changeText appends the changes of an action.
 func changeText(payload []byte, _ *sqlfilter.Fields, changes []sqlfilter.Change) ([]byte, error) {
 	for _, c := range changes {
 		payload = fmt.Appendf(slices.Clip(payload), " %s=%v", c.Property, c.Value)
@@ -148,7 +148,7 @@ func of(session, s string) Message {
 	return m
 }
 
-// client is a receiver that keeps what it is given.
+// client is a receiver that collects its deliveries.
 type client struct {
 	*Receiver
 	r *rig
@@ -212,7 +212,7 @@ func (c *client) take() []Delivery {
 	return c.taken()
 }
 
-// taken is take for several goroutines at once: what is there already.
+// taken is take without waiting, for several goroutines.
 func (c *client) taken() []Delivery {
 	c.mu.Lock()
 	defer c.mu.Unlock()

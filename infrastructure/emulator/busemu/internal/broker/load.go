@@ -95,7 +95,7 @@ func (l *loader) entity(key, value []byte) error {
 	}
 	c := l.c
 	if id, rest, err := splitKey(key); err != nil || len(rest) != 0 || id != r.ID || id == 0 || id > c.lastID {
-		return fmt.Errorf("entity %s has an id that was not given to it", r.Name)
+		return fmt.Errorf("entity %s has an id that was not assigned to it", r.Name)
 	}
 	switch {
 	case r.Partitions < 0 || r.Partitions > MaxPartitions:
@@ -120,7 +120,7 @@ func (l *loader) entity(key, value []byte) error {
 		}
 		l.add(s.holders)
 	default:
-		return fmt.Errorf("entity %s is of no known kind", r.Name)
+		return fmt.Errorf("entity %s is neither a queue, a topic nor a subscription", r.Name)
 	}
 	return nil
 }

@@ -33,7 +33,7 @@ func (l *loader) message(key, value []byte) error {
 	}
 	m.sequence = sequence
 	if !h.wasGiven(sequence) {
-		return fmt.Errorf("its sequence number %d was not given out", sequence)
+		return fmt.Errorf("its sequence number %d was not assigned", sequence)
 	}
 	if err := l.attach(h, m); err != nil {
 		return err

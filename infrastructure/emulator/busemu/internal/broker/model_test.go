@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The model is a queue as its documentation describes it, in a few naive lists. The
-// test does random things to the queue and to the model and compares what clients and
-// Peek see after each. rapid prints the seed of a failure (-rapid.seed repeats it).
+// The model is a queue as documented, in a few naive lists. The test applies random operations
+// to the queue and to the model, and compares the results of clients and Peek after each.
+// rapid prints the seed of a failure (-rapid.seed repeats it).
 
 const (
 	modelLock     = 10 * time.Second
@@ -35,7 +35,7 @@ type modelMessage struct {
 	expires   time.Time
 	scheduled time.Time
 	until     time.Time // of the lock, without sessions
-	held      Delivery  // what the client was given, if locked
+	held      Delivery  // the client's delivery, if locked
 }
 
 func (m *modelMessage) String() string {
@@ -149,7 +149,7 @@ func (m *model) doSend(rt *rapid.T) {
 	}
 }
 
-// next is the sequence number that a message gets.
+// next returns the sequence number of the next message.
 func (m *model) next(key string) int64 {
 	partition := 0
 	if m.spread {
@@ -189,7 +189,7 @@ func (m *model) doOpen(rt *rapid.T) {
 	}
 }
 
-// sessionsReady are the sessions with ready messages that nobody holds.
+// sessionsReady returns the sessions with ready messages and without a client.
 func (m *model) sessionsReady() map[string]bool {
 	ready := make(map[string]bool)
 	for _, x := range m.messages {
@@ -358,7 +358,7 @@ func (m *model) events() (at []time.Time) {
 
 func (m *model) due(at time.Time) bool { return !at.IsZero() && !at.After(m.Now()) }
 
-// sweep does what time brings.
+// sweep applies expired locks and times to live.
 func (m *model) sweep() {
 	for _, x := range slices.Clone(m.messages) {
 		if !m.sessions && x.place == inLocked && m.due(x.until) {
@@ -431,8 +431,8 @@ func (m *model) giveBack(x *modelMessage, failed bool) {
 	}
 }
 
-// deliver locks ready messages for clients with credit, in order, and checks that each
-// client was given just these.
+// deliver locks ready messages for clients with credit, in order, and checks that each client
+// got exactly these.
 func (m *model) deliver() {
 	synctest.Wait()
 	if m.spread && !m.sessions {
@@ -465,8 +465,8 @@ func (m *model) deliver() {
 	}
 }
 
-// deliverInTurn is deliver where partitions take turns: what is delivered is the first of
-// its partition, whichever that is.
+// deliverInTurn is deliver for partitions: a delivered message must be the first of its
+// partition.
 func (m *model) deliverInTurn() {
 	c := m.clients[""]
 	if c == nil {
@@ -492,7 +492,7 @@ func (m *model) deliverInTurn() {
 	}
 }
 
-// give locks x for the client that was given d, which must be x.
+// give locks x for the client that got d, which must be x.
 func (m *model) give(x *modelMessage, d Delivery, c *modelClient) {
 	x.held = d
 	c.credit--
@@ -506,7 +506,7 @@ func (m *model) give(x *modelMessage, d Delivery, c *modelClient) {
 	}
 }
 
-// compare checks what everybody can see.
+// compare checks everything that clients can observe.
 func (m *model) compare(rt *rapid.T) {
 	m.deliver()
 	got, err := m.Peek("q", PeekOptions{Count: 10000})

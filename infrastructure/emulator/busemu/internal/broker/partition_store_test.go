@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestPartitionsSurviveCrash: no number is used twice, and an entity keeps the number of
-// its partitions.
+// TestPartitionsSurviveCrash: no number is used twice, and an entity keeps its number of
+// partitions.
 func TestPartitionsSurviveCrash(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
 		r.queue("q", partitioned)
@@ -43,9 +43,9 @@ func TestPartitionsSurviveCrash(t *testing.T) {
 	})
 }
 
-// TestStoreOfOnePartition: a partitioned entity that was stored when there was only one
-// partition goes on with that.
-func TestStoreOfOnePartition(t *testing.T) {
+// TestStoreWithOnePartitionKeepsIt: a partitioned entity from a store with only one partition
+// keeps one.
+func TestStoreWithOnePartitionKeepsIt(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
 		r.partitions = 1
 		r.crash()
@@ -53,7 +53,7 @@ func TestStoreOfOnePartition(t *testing.T) {
 		r.send("q", withKey("x", "a"))
 		r.partitions = 0
 		l := &loader{db: r.store.db}
-		if err := l.each(kindEntity, func(key, value []byte) error { // as it was then
+		if err := l.each(kindEntity, func(key, value []byte) error { // in the old form
 			var e map[string]json.RawMessage
 			if err := json.Unmarshal(value, &e); err != nil {
 				return err
@@ -76,7 +76,7 @@ func TestStoreOfOnePartition(t *testing.T) {
 	})
 }
 
-// TestDamagedPartitions: what cannot be is refused when the store is opened.
+// TestDamagedPartitions: a store with impossible numbers of partitions is refused.
 func TestDamagedPartitions(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
 		r.queue("q", partitioned)
@@ -97,8 +97,8 @@ func TestDamagedPartitions(t *testing.T) {
 	})
 }
 
-// TestPartitionsOfPremium: a namespace of the Premium tier is partitioned or not, with all
-// that is in it.
+// TestPartitionsOfPremium: a namespace of the Premium tier is partitioned as a whole or not at
+// all.
 func TestPartitionsOfPremium(t *testing.T) {
 	for partitions, only := range map[int]bool{0: false, 1: false, 4: true} {
 		b, err := Open(&Options{Premium: true, Partitions: partitions})

@@ -11,15 +11,14 @@ import (
 
 var partitioned = Queue{Partitioned: true}
 
-// withKey is a message of a partition key.
+// withKey is a message with a partition key.
 func withKey(key, s string) Message {
 	m := msg(s)
 	m.PartitionKey = key
 	return m
 }
 
-// keys returns n keys of different partitions, by the numbers that their messages get, in
-// the order of their partitions.
+// keys returns n keys of different partitions, in the order of the partitions.
 func (r *rig) keys(path string, n int) (keys []string) {
 	r.t.Helper()
 	in, err := r.inletAt(path)
@@ -54,7 +53,7 @@ func partitionsOf(ds []Delivery) (ps []int) {
 	return ps
 }
 
-// TestPartitions: messages of one key are of one partition, which numbers them.
+// TestPartitions: messages with one key are in one partition, which numbers them.
 func TestPartitions(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.queue("q", partitioned)
@@ -96,8 +95,8 @@ func TestPartitions(t *testing.T) {
 	})
 }
 
-// TestPartitionsTakeTurns: batches without a key go to one partition after the other, and
-// partitions that have messages are served in turn.
+// TestPartitionsTakeTurns: batches without a key go to the partitions in turn, and partitions
+// with messages are served in turn.
 func TestPartitionsTakeTurns(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.partitions = 4
@@ -123,8 +122,9 @@ func TestPartitionsTakeTurns(t *testing.T) {
 	})
 }
 
-// TestPartitionIsKept: a message's copies and successors are in its partition.
-func TestPartitionIsKept(t *testing.T) {
+// TestMessagesKeepTheirPartition: copies, dead letters and due messages stay in the partition
+// of their message.
+func TestMessagesKeepTheirPartition(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.topic("t", Topic{Partitioned: true})
 		r.subscription("t", "s", Subscription{})
@@ -162,8 +162,8 @@ func TestPartitionIsKept(t *testing.T) {
 	})
 }
 
-// TestFoundInTheirPartitions: what is set aside or scheduled is found by its number.
-func TestFoundInTheirPartitions(t *testing.T) {
+// TestOperationsFindMessagesInPartitions: deferred and scheduled messages are found by number.
+func TestOperationsFindMessagesInPartitions(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.queue("q", partitioned)
 		keys := r.keys("q", 16)
@@ -211,8 +211,7 @@ func (r *rig) cancel(path string, sequence int64) error {
 	return <-done
 }
 
-// TestBrowsePartitions: a browser sees what comes later into a partition that it has
-// passed.
+// TestBrowsePartitions: a browser gets later messages of a partition that it has read.
 func TestBrowsePartitions(t *testing.T) {
 	modes(t, func(_ *testing.T, r *rig) {
 		r.queue("q", partitioned)
@@ -228,7 +227,8 @@ func TestBrowsePartitions(t *testing.T) {
 	})
 }
 
-// TestForwardToPartitions: what is forwarded is spread by its key, where it comes to.
+// TestForwardToPartitions: the target entity assigns forwarded messages to partitions by their
+// keys.
 func TestForwardToPartitions(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.queue("to", partitioned)

@@ -87,8 +87,8 @@ func TestReceiveAndDelete(t *testing.T) {
 	})
 }
 
-// A receiver that closes while its messages are being removed gives them back, and
-// nobody overtakes them meanwhile.
+// A receiver that closes while its messages are being removed returns them, and no other
+// receiver overtakes.
 func TestReceiveAndDeleteLosesNothing(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		sessionQueue(r)
@@ -108,7 +108,7 @@ func TestReceiveAndDeleteLosesNothing(t *testing.T) {
 				opened <- err
 			})
 			if err := <-opened; errors.Is(err, SessionCannotBeLocked) {
-				synctest.Wait() // what the last one took is on its way back
+				synctest.Wait() // the last batch is being restored
 				continue
 			}
 			c.AddCredit(7)
@@ -134,8 +134,7 @@ func TestReceiveAndDeleteLosesNothing(t *testing.T) {
 	})
 }
 
-// A subscription that is deleted while its messages are on their way out lets go of
-// each shared payload once.
+// Deleting a subscription while its messages are delivered releases each shared payload once.
 func TestDeletedWhileReceiving(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
 		r.topic("t", Topic{})
@@ -164,9 +163,8 @@ func TestDeletedWhileReceiving(t *testing.T) {
 	})
 }
 
-// A store that fails takes the broker with it: nothing is acknowledged or shown that is
-// not stored, and nothing is stored that comes behind the failure, also if that has not
-// been told yet.
+// A store that fails stops the broker: nothing is acknowledged or delivered that is not
+// stored, and nothing is stored after the failure, even before it is reported.
 func TestFailedStore(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
 		r.queue("q", Queue{})

@@ -14,7 +14,7 @@ func sampleMessages() []*message {
 	}
 }
 
-func TestRecordsComeBack(t *testing.T) {
+func TestRecordsRoundTrip(t *testing.T) {
 	for _, m := range sampleMessages() {
 		got, err := parseMessage(append(appendMessage(nil, m), m.body.payload...))
 		if err != nil || !reflect.DeepEqual(got, m) {
@@ -31,7 +31,7 @@ func TestRecordsComeBack(t *testing.T) {
 	}
 }
 
-// FuzzMessageRecord: no panic, and what is accepted is written again as it was.
+// FuzzMessageRecord: no panic, and an accepted record is written again unchanged.
 func FuzzMessageRecord(f *testing.F) {
 	for _, m := range sampleMessages() {
 		f.Add(append(appendMessage(nil, m), m.body.payload...))
@@ -48,7 +48,7 @@ func FuzzMessageRecord(f *testing.F) {
 	})
 }
 
-// FuzzStateRecord: no panic, bounded memory, and what is accepted comes back.
+// FuzzStateRecord: no panic, bounded memory, and an accepted record round-trips.
 func FuzzStateRecord(f *testing.F) {
 	f.Add(appendState(nil, &message{attempts: 2, deferred: true}))
 	f.Add(appendState(nil, &message{overlay: &overlay{reason: "r", properties: []Property{{"a", []byte{1}}}}}))
@@ -65,7 +65,7 @@ func FuzzStateRecord(f *testing.F) {
 	})
 }
 
-func TestTokensOpen(t *testing.T) {
+func TestLockTokensRoundTrip(t *testing.T) {
 	seen := make(map[LockToken]bool)
 	for sequence := int64(1); sequence < 1000; sequence += 7 {
 		m := &message{sequence: sequence, nonce: uint64(sequence) * 0x9e3779b97f4a7c15}

@@ -98,8 +98,7 @@ func TestSessionLockExpires(t *testing.T) {
 	})
 }
 
-// Each session has an end of its own, also where one that was accepted earlier is renewed
-// past it.
+// Each session keeps its own end of lock, even if an earlier session is renewed past it.
 func TestRenewingOneSessionKeepsNoOther(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.queue("q", Queue{RequiresSession: true, LockDuration: 10 * time.Second})

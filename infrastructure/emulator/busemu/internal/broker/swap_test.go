@@ -13,13 +13,13 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-// swapping runs a test with every message swapped out that waits.
+// swapping runs a test with all waiting messages swapped out.
 func swapping(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	mode(t, rig{fs: vfs.NewCrashableMem(), cache: 1}, test)
 }
 
-// noneInMemory checks that all that waits is swapped out.
+// noneInMemory checks that all waiting messages are swapped out.
 func (r *rig) noneInMemory() {
 	r.t.Helper()
 	synctest.Wait()
@@ -65,9 +65,9 @@ func TestSwappedAfterARestart(t *testing.T) {
 	})
 }
 
-// Messages that are swapped out come after those that were in memory before, and before
-// those that arrive when there is room again.
-func TestSwappedKeepsItsTurn(t *testing.T) {
+// Swapped out messages come after older ones in memory, and before those that arrive when
+// there is room again.
+func TestSwappedMessagesKeepOrder(t *testing.T) {
 	mode(t, rig{fs: vfs.NewCrashableMem(), cache: 3 * (messageOverhead + 1)}, func(t *testing.T, r *rig) {
 		r.queue("q", Queue{})
 		for _, s := range []string{"1", "2", "3", "4", "5"} {
@@ -190,7 +190,7 @@ func TestExpireManySwapped(t *testing.T) {
 	})
 }
 
-// A payload that several subscriptions share goes with the last of them.
+// A payload shared by several subscriptions is deleted with the last of them.
 func TestDeleteSubscriptionSwapped(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
 		r.topic("t", Topic{})
@@ -217,7 +217,7 @@ func TestDeleteSubscriptionSwapped(t *testing.T) {
 	})
 }
 
-// A record that cannot be read stops the broker: it does not pass the message over.
+// A record that cannot be read stops the broker, because skipping the message would lose it.
 func TestSwappedRecordLost(t *testing.T) {
 	swapping(t, func(t *testing.T, r *rig) {
 		r.queue("q", Queue{})
@@ -238,8 +238,8 @@ func TestSwappedRecordLost(t *testing.T) {
 	})
 }
 
-// What is drained or forgotten gives its memory back.
-func TestMemoryComesBack(t *testing.T) {
+// Drained entities and dropped ids release their memory.
+func TestMemoryIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &rig{t: t}
 		r.open(nil)

@@ -95,8 +95,8 @@ func TestUnsupportedRulesAreRefused(t *testing.T) {
 	})
 }
 
-// TestActionCopies: the copies that actions make are messages of their own, also after a
-// crash, and their places in the quota go with them.
+// TestActionCopies: the copies made by actions are messages of their own, also after a crash,
+// and count for the quota until they are removed.
 func TestActionCopies(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.topic("t", Topic{})
@@ -155,7 +155,8 @@ func TestSessionlessMessageIsDeadLettered(t *testing.T) {
 	})
 }
 
-// Payloads that several subscriptions share are stored once and go with the last one.
+// Payloads shared by several subscriptions are stored once and deleted with the last
+// reference.
 func TestSharedPayloadsAreStoredOnce(t *testing.T) {
 	durable(t, func(t *testing.T, r *rig) {
 		r.topic("t", Topic{})

@@ -18,7 +18,7 @@ func (r *rig) commit(work ...Work) error {
 	return result
 }
 
-// TestCommit: all of a transaction happens, also after a crash.
+// TestCommit: all work of a transaction happens, also after a crash.
 func TestCommit(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.queue("in", Queue{})
@@ -45,8 +45,8 @@ func TestCommit(t *testing.T) {
 	})
 }
 
-// TestCommitOfWhatCannotBeDone: nothing of it happens.
-func TestCommitOfWhatCannotBeDone(t *testing.T) {
+// TestFailedCommitChangesNothing: no work of a refused transaction happens.
+func TestFailedCommitChangesNothing(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		r.queue("in", Queue{})
 		r.queue("sessions", Queue{RequiresSession: true})
@@ -70,7 +70,7 @@ func TestCommitOfWhatCannotBeDone(t *testing.T) {
 			}
 			r.wantPeek("in", "a", "b")
 		}
-		c.settle(got[0], Complete) // the locks are what they were
+		c.settle(got[0], Complete) // the locks are unchanged
 		c.settle(got[1], Complete)
 		r.wantPeek("in")
 	})

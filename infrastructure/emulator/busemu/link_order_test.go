@@ -37,8 +37,9 @@ func (p *peer) quiet(code uint64) {
 	}
 }
 
-// TestWindowOfThePeer: no more frames than the session's window has room for.
-func TestWindowOfThePeer(t *testing.T) {
+// TestPeerWindowLimitsFrames: the broker sends no more frames than the session's window
+// allows.
+func TestPeerWindowLimitsFrames(t *testing.T) {
 	srv := startT(t, queues("q"))
 	for range 10 {
 		check(t, srv.Send(t.Context(), "q", Message{Body: []byte("x")}))
@@ -50,7 +51,7 @@ func TestWindowOfThePeer(t *testing.T) {
 	for range 3 {
 		p.expect(amqp.CodeTransfer)
 	}
-	// An echo on the session would open the window; look at the link's instead.
+	// An echo on the session would open the window, so the link's state is requested instead.
 	p.send(0, &amqp.Flow{NextIncomingID: amqp.Some(uint32(3)), IncomingWindow: 0, Handle: amqp.Some(uint32(0)), DeliveryCount: amqp.Some(uint32(3)), LinkCredit: amqp.Some(uint32(97)), Echo: true})
 	got, _, err := p.next()
 	check(t, err)
@@ -63,9 +64,9 @@ func TestWindowOfThePeer(t *testing.T) {
 	}
 }
 
-// TestDrainTellsTheCount: the answer to a drain advances the delivery count by
-// the credit that is given up.
-func TestDrainTellsTheCount(t *testing.T) {
+// TestDrainAdvancesDeliveryCount: the answer to a drain advances the delivery count by the
+// dropped credit.
+func TestDrainAdvancesDeliveryCount(t *testing.T) {
 	srv := startT(t, queues("q"))
 	check(t, srv.Send(t.Context(), "q", Message{Body: []byte("x")}))
 	p := newPeer(t, srv).open()
@@ -79,9 +80,9 @@ func TestDrainTellsTheCount(t *testing.T) {
 	}
 }
 
-// TestDetachAfterTheAnswers: messages sent right before a Detach are answered
-// before the Detach is, also when they are still on their way to the disk.
-func TestDetachAfterTheAnswers(t *testing.T) {
+// TestDetachWaitsForAnswers: messages sent before a Detach are answered before it, even while
+// they are being written to the disk.
+func TestDetachWaitsForAnswers(t *testing.T) {
 	for name, o := range map[string]*Options{"memory": queues("q"), "durable": {DataDir: "d", FS: vfs.NewMem(), Topology: queues("q").Topology}} {
 		t.Run(name, func(t *testing.T) {
 			srv := startT(t, o)
@@ -110,8 +111,8 @@ func TestDetachAfterTheAnswers(t *testing.T) {
 	}
 }
 
-// TestSettlementThenDetach: a receiver's settlement that is still on its way to
-// the disk when the link is detached is carried out and not answered.
+// TestSettlementThenDetach: a settlement in flight to the disk is executed and not answered
+// when the link is detached.
 func TestSettlementThenDetach(t *testing.T) {
 	srv := startT(t, &Options{DataDir: "d", FS: vfs.NewMem(), Topology: queues("q").Topology})
 	p := newPeer(t, srv).open()
@@ -127,15 +128,15 @@ func TestSettlementThenDetach(t *testing.T) {
 		p.expect(amqp.CodeDetach)
 		p.quiet(amqp.CodeDisposition)
 	}
-	// Only the message that is locked by the last settlement may still be there.
+	// Only the message of the last settlement may remain.
 	if c := must(srv.Counters("q"))(t); c.Delivered != rounds {
 		t.Errorf("%+v", c)
 	}
 }
 
-// TestDetachWhileTheEntityGoes: a sender that has detached and waits for its last
-// answers is done with when the broker ends the link: its handle is free again.
-func TestDetachWhileTheEntityGoes(t *testing.T) {
+// TestDetachDuringEntityDeletion: a detaching sender that waits for its last answers is
+// finished when the broker ends the link. Its handle is free again.
+func TestDetachDuringEntityDeletion(t *testing.T) {
 	srv := startT(t, queues("q", "other"))
 	srv.Control(OpSend, Times(1, Fault{Delay: time.Hour}))
 	p := newPeer(t, srv).open()

@@ -21,8 +21,8 @@ func attaches(srv *Server) func() int {
 	return func() int { return len(calls) }
 }
 
-// TestIdleLinksEnd: after ten minutes without a message a link is detached, not before,
-// and the SDK makes a new one.
+// TestIdleLinksEnd: a link is detached after ten minutes without a message, not before, and
+// the SDK makes a new one.
 func TestIdleLinksEnd(t *testing.T) {
 	for _, ends := range []bool{true, false} {
 		o := queues("q")
@@ -67,8 +67,8 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	})
 }
 
-// TestThrottledNamespace: what is more than a second's credits is refused with
-// server-busy, which the SDK retries, and deliveries wait for the next second.
+// TestThrottledNamespace: operations beyond a second's credits are refused with server-busy,
+// which the SDK retries; deliveries wait for the next second.
 func TestThrottledNamespace(t *testing.T) {
 	o := queues("q")
 	o.CreditsPerSecond = 10

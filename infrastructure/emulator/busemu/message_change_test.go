@@ -10,8 +10,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/sqlfilter"
 )
 
-// TestRuleActions: each matching rule with an action makes a copy of its own, changed;
-// those without make one together, as it was sent.
+// TestRuleActions: each matching rule with an action makes a changed copy of its own; the
+// rules without share one unchanged copy.
 func TestRuleActions(t *testing.T) {
 	o := &Options{Topology: &Topology{Topics: []Topic{{Name: "t", Subscriptions: []Subscription{
 		{Name: "one", Rules: []Rule{
@@ -55,7 +55,7 @@ func TestRuleActions(t *testing.T) {
 	})
 }
 
-// FuzzApplyChanges: whatever is changed, what comes out decodes and says so.
+// FuzzApplyChanges: the changed message decodes and contains the changes.
 func FuzzApplyChanges(f *testing.F) {
 	var p amqp.Properties
 	p.SetText(amqp.MessageID, "id")
