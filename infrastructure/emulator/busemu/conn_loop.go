@@ -11,7 +11,7 @@ func (c *conn) loop() {
 	defer heartbeat.Stop()
 	var look <-chan time.Time
 	if c.ns.o.EndIdle {
-		ticker := time.NewTicker(idleLook)
+		ticker := time.NewTicker(idlePoll)
 		defer ticker.Stop()
 		look = ticker.C
 	}

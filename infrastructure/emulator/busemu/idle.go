@@ -11,7 +11,7 @@ import (
 // The service ends links without traffic for ten minutes, and connections without links for
 // five. The check runs once a minute.
 const (
-	idleLook       = time.Minute
+	idlePoll       = time.Minute
 	idleLink       = 10 // polls
 	idleConnection = 5
 )
@@ -23,8 +23,8 @@ type idleness struct {
 	looks int
 }
 
-// look returns the number of polls in a row without operations.
-func (i *idleness) look() int {
+// poll returns the number of polls in a row without operations.
+func (i *idleness) poll() int {
 	i.looks++
 	if i.done != i.seen {
 		i.seen, i.looks = i.done, 0
@@ -43,9 +43,9 @@ func (c *conn) endIdle() {
 			links++
 			b := l.base()
 			d, attached := l.(interface{ detach(*amqp.Error) })
-			if attached && b.attach == nil && b.idleness.look() >= idleLink && !b.over() {
+			if attached && b.attach == nil && b.idleness.poll() >= idleLink && !b.over() {
 				d.detach(&amqp.Error{Condition: amqp.Symbol(broker.DetachForced), Description: fmt.Sprintf(
-					"The link '%s' is force detached by the broker because it was idle: nothing went over it for %v.", b.name, idleLink*idleLook)})
+					"The link '%s' is force detached by the broker because it was idle: nothing went over it for %v.", b.name, idleLink*idlePoll)})
 			}
 		}
 	}
@@ -55,6 +55,6 @@ func (c *conn) endIdle() {
 	}
 	if c.withoutLinks++; c.withoutLinks > idleConnection {
 		c.close(&amqp.Error{Condition: condConnectionForced, Description: fmt.Sprintf(
-			"The connection was inactive for more than the allowed %v and is closed.", idleConnection*idleLook)})
+			"The connection was inactive for more than the allowed %v and is closed.", idleConnection*idlePoll)})
 	}
 }

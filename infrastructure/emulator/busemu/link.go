@@ -25,7 +25,7 @@ type linkBase struct {
 	path       string // of the entity, as the peer wrote it
 
 	stalled bool   // a fault delays an operation of the link
-	behind  []work // operations queued after it
+	delayed []work // operations delayed by it
 }
 
 func (b *linkBase) base() *linkBase { return b }

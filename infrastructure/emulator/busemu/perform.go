@@ -30,7 +30,7 @@ func (c *conn) undisturbed(b *linkBase) bool { return !b.stalled && c.ns.hooks.E
 // operations when one of them is delayed.
 func (c *conn) perform(w work) {
 	if w.link.stalled && !w.unordered {
-		w.link.behind = append(w.link.behind, w)
+		w.link.delayed = append(w.link.delayed, w)
 		return
 	}
 	var f *Fault
@@ -79,11 +79,11 @@ func (c *conn) afterWait(f *Fault, do func()) {
 	})
 }
 
-// catchUp performs the operations queued after a delayed one.
+// catchUp performs the operations that were delayed with it.
 func (c *conn) catchUp(b *linkBase) {
-	for !b.stalled && len(b.behind) > 0 {
-		next := b.behind[0]
-		b.behind = b.behind[1:]
+	for !b.stalled && len(b.delayed) > 0 {
+		next := b.delayed[0]
+		b.delayed = b.delayed[1:]
 		if !b.over() {
 			c.perform(next)
 		}

@@ -28,7 +28,7 @@ func TestSASLMSSBCBS(t *testing.T) {
 		p.write(amqp.AppendFrame(nil, amqp.FrameSASL, 0, &amqp.SASLInit{Mechanism: "MSSBCBS"}))
 		outcome, ok := p.expect(amqp.CodeSASLOutcome).(*amqp.SASLOutcome)
 		if !ok || outcome.Code != amqp.SASLOK || p.r.Buffered() > 0 {
-			t.Fatalf("outcome %+v, %d bytes behind it", outcome, p.r.Buffered())
+			t.Fatalf("outcome %+v, %d bytes after it", outcome, p.r.Buffered())
 		}
 
 		conn := must(goamqp.NewConn(ctx, nc, nil))(t)

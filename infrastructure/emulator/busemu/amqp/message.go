@@ -17,8 +17,8 @@ type Message struct {
 // data sections are encoded messages (azservicebus message_batch.go).
 const BatchFormat = 0x80013700
 
-// behindFooter is above the code of every section.
-const behindFooter = CodeFooter + 1
+// afterFooter is above the code of every section.
+const afterFooter = CodeFooter + 1
 
 // SplitMessage splits b into sections, which alias it. Sections that are out of order,
 // repeated, unknown or of the wrong type are an error. The delivery-annotations may come last,
@@ -33,7 +33,7 @@ func SplitMessage(b []byte) (Message, error) {
 		start := r.pos
 		code := r.Descriptor()
 		if code == CodeDeliveryAnnotations && last > code && m.DeliveryAnnotations == nil {
-			last = behindFooter // nothing may follow
+			last = afterFooter // nothing may follow
 		} else if r.err == nil && (code < last || code == last && (code < CodeData || code > CodeSequence)) {
 			r.fail("section 0x%02x after 0x%02x", code, last)
 		}

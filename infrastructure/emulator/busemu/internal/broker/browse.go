@@ -30,7 +30,7 @@ func (r *Receiver) browsePartition(p int, in *readBack, now int64) {
 	for sequence, m := range h.index.tables[p].from(r.browsed[p] + 1) {
 		r.browsed[p] = sequence
 		if m == nil && h.index.swapped(sequence) == inReady {
-			m = in.glance(sequence)
+			m = in.peek(sequence)
 		}
 		if m == nil || m.place != inReady && m.place != inLocked || m.expired(now) && !h.keepsExpired {
 			continue

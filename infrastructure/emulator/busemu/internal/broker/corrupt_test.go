@@ -188,7 +188,7 @@ func TestInconsistentRecordsAreRefused(t *testing.T) {
 		"sequence number": func(db *pebble.DB) error {
 			return db.Set(holderKey(nil, kindSequence, queueID), []byte{1}, pebble.Sync)
 		},
-		"sequence number behind": func(db *pebble.DB) error {
+		"sequence number too low": func(db *pebble.DB) error {
 			return db.Set(holderKey(nil, kindSequence, queueID), make([]byte, 8), pebble.Sync)
 		},
 		"session of a queue without": func(db *pebble.DB) error {

@@ -7,20 +7,20 @@ func (h *holder) serve(now int64, later *callbacks) {
 		h.serveBrowsers(now)
 	}
 	if h.sessions != nil {
-		for _, s := range h.fed {
-			s.fed = false
+		for _, s := range h.toServe {
+			s.toServe = false
 			if s.receiver != nil {
 				receiverOf(s).serveSession(now, later)
 			}
 		}
-		h.fed = h.fed[:0]
+		h.toServe = h.toServe[:0]
 		return
 	}
-	for ready := h.waiting(); ready > 0 && len(h.hungry) > 0; ready = h.waiting() {
-		r := h.hungry[0]
-		share := max(1, ready/len(h.hungry))
-		h.hungry[0], r.hungry = nil, false
-		h.hungry = h.hungry[1:]
+	for ready := h.waiting(); ready > 0 && len(h.withCredit) > 0; ready = h.waiting() {
+		r := h.withCredit[0]
+		share := max(1, ready/len(h.withCredit))
+		h.withCredit[0], r.withCredit = nil, false
+		h.withCredit = h.withCredit[1:]
 		taken := h.take(r, share, now, later)
 		h.lineUp(r)
 		if !taken {
@@ -40,7 +40,7 @@ func (r *Receiver) serveSession(now int64, later *callbacks) {
 func (h *holder) take(r *Receiver, limit int, now int64, later *callbacks) (taken bool) {
 	in := h.readBack()
 	defer in.close()
-	var removed *takeaway
+	var removed *removal
 	for limit > 0 && r.credit > 0 {
 		m := h.nextReady(h.listFor(r.session), &in)
 		if m == nil {
@@ -62,12 +62,12 @@ func (h *holder) take(r *Receiver, limit int, now int64, later *callbacks) (take
 		}
 		h.counters.Completed++
 		if removed == nil {
-			removed = &takeaway{receiver: r}
+			removed = &removal{receiver: r}
 		}
 		removed.messages = append(removed.messages, m)
 	}
 	if removed != nil {
-		h.takeAway(removed, later)
+		h.removeFor(removed, later)
 	}
 	r.flush()
 	return taken

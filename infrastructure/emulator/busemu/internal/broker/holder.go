@@ -19,7 +19,7 @@ type holder struct {
 	stock
 	line
 	waiters  waiters
-	fed      []*session // held sessions that got messages since the last serve
+	toServe  []*session // held sessions that got messages since the last serve
 	alarm    alarm
 	armed    int64 // time for which alarm is set
 	counters Counters
@@ -99,9 +99,9 @@ func (h *holder) enqueue(m *message, now int64, later *callbacks) {
 	h.place(m)
 	if s := m.session; s != nil && !m.deferred {
 		h.offerSession(s, now, later)
-		if s.receiver != nil && !s.fed {
-			s.fed = true
-			h.fed = append(h.fed, s)
+		if s.receiver != nil && !s.toServe {
+			s.toServe = true
+			h.toServe = append(h.toServe, s)
 		}
 	}
 }

@@ -6,16 +6,16 @@ import (
 
 // line has the receivers of a holder. Guarded by the holder's mu.
 type line struct {
-	receivers map[*Receiver]struct{}
-	hungry    []*Receiver // with credit, without session; next first
-	browsing  []*Receiver
+	receivers  map[*Receiver]struct{}
+	withCredit []*Receiver // with credit, without session; next first
+	browsing   []*Receiver
 }
 
 // lineUp queues a receiver that has credit.
 func (l *line) lineUp(r *Receiver) {
-	if r.credit > 0 && !r.hungry {
-		r.hungry = true
-		l.hungry = append(l.hungry, r)
+	if r.credit > 0 && !r.withCredit {
+		r.withCredit = true
+		l.withCredit = append(l.withCredit, r)
 	}
 }
 
@@ -26,8 +26,8 @@ func (l *line) remove(r *Receiver) {
 	if r.options.Mode == Browse {
 		l.browsing = slices.DeleteFunc(l.browsing, same)
 	}
-	if r.hungry {
-		r.hungry = false
-		l.hungry = slices.DeleteFunc(l.hungry, same)
+	if r.withCredit {
+		r.withCredit = false
+		l.withCredit = slices.DeleteFunc(l.withCredit, same)
 	}
 }

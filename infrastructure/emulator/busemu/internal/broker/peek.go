@@ -39,7 +39,7 @@ func (b *Broker) Peek(path string, o PeekOptions) ([]Delivery, error) {
 	swappedReady := of.swappedReady()
 	for sequence, m := range h.index.from(o.From) {
 		if m == nil && swappedReady(&h.stock, sequence) {
-			m = in.glance(sequence)
+			m = in.peek(sequence)
 		}
 		if m == nil || m.place == nowhere || !of.has(m) || m.expired(now) && !h.keepsExpired {
 			continue

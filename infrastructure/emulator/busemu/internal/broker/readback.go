@@ -36,8 +36,8 @@ func (r *readBack) swapIn(sequence int64) *message {
 	return m
 }
 
-// glance returns a swapped out message with its place, without moving it to memory.
-func (r *readBack) glance(sequence int64) *message {
+// peek returns a swapped out message with its place, without moving it to memory.
+func (r *readBack) peek(sequence int64) *message {
 	m := r.fetch(sequence)
 	if m != nil {
 		m.place = r.h.index.swapped(sequence)

@@ -1,15 +1,15 @@
 package broker
 
-// takeaway removes messages before a ReceiveAndDelete receiver gets them, so that a power
+// removal removes messages before a ReceiveAndDelete receiver gets them, so that a power
 // failure cannot cause a second delivery.
-type takeaway struct {
+type removal struct {
 	receiver *Receiver
 	messages []*message
 	recorded []bool
 }
 
-// takeAway is called with messages that are in the index but in no list.
-func (h *holder) takeAway(o *takeaway, later *callbacks) {
+// removeFor is called with messages that are in the index but in no list.
+func (h *holder) removeFor(o *removal, later *callbacks) {
 	if h.e.store == nil {
 		for _, m := range o.messages {
 			h.forget(m)
@@ -25,13 +25,13 @@ func (h *holder) takeAway(o *takeaway, later *callbacks) {
 	h.e.submit(o, later)
 }
 
-func (o *takeaway) write(w *writer) {
+func (o *removal) write(w *writer) {
 	for i, m := range o.messages {
 		w.deleteMessage(o.receiver.holder.id, m, o.recorded[i])
 	}
 }
 
-func (o *takeaway) publish(later *callbacks) {
+func (o *removal) publish(later *callbacks) {
 	r, h := o.receiver, o.receiver.holder
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -59,12 +59,12 @@ func (o *takeaway) publish(later *callbacks) {
 	}
 }
 
-func (o *takeaway) finish(error) {}
+func (o *removal) finish(error) {}
 
 // restore puts messages back that were removed for a receiver which has closed since. No
 // client has seen them. The receiver kept its session until now, so that no other receiver
 // could overtake.
-func (o *takeaway) restore(later *callbacks) {
+func (o *removal) restore(later *callbacks) {
 	h := o.receiver.holder
 	back := &restoration{holder: h}
 	for _, m := range o.messages {

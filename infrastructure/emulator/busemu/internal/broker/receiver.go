@@ -36,14 +36,14 @@ type Receiver struct {
 	options ReceiverOptions
 
 	// Guarded by holder.mu.
-	credit    uint32
-	delivered uint32
-	out       []Delivery // not passed to Deliver yet
-	removing  int        // batches whose removal is not durable yet
-	drains    []func(uint32)
-	hungry    bool    // in line.hungry
-	browsed   []int64 // last sequence numbers seen by a browser, one for each partition
-	gone      bool
+	credit     uint32
+	delivered  uint32
+	out        []Delivery // not passed to Deliver yet
+	removing   int        // batches whose removal is not durable yet
+	drains     []func(uint32)
+	withCredit bool    // in line.withCredit
+	browsed    []int64 // last sequence numbers seen by a browser, one for each partition
+	gone       bool
 }
 
 func (h *holder) mayReceive() error {
@@ -104,7 +104,7 @@ func (r *Receiver) Close() {
 	}
 	h.drop(r, nil, &later)
 	now := h.e.now()
-	if r.session != nil && r.removing == 0 { // otherwise takeaway.restore releases the session
+	if r.session != nil && r.removing == 0 { // otherwise removal.restore releases the session
 		h.releaseSession(r.session, false, now, &later)
 	}
 	h.serve(now, &later)

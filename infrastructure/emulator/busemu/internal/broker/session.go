@@ -10,7 +10,7 @@ type session struct {
 	state       []byte     // nil = not set
 	stateAt     int64
 	receiver    any  // the *Receiver that holds it, nil = none; its type is declared in a room above
-	fed         bool // in holder.fed
+	toServe     bool // in holder.toServe
 	lockedUntil int64
 	prev, next  *session     // in a sessionList
 	list        *sessionList // which one, nil = none
@@ -22,5 +22,5 @@ func sessionLost(id string) *Error {
 
 // has reports whether m belongs to s; a nil s stands for all sessions.
 func (s *session) has(m *message) bool {
-	return s == nil || m.session == s || m.session == nil && m.body.session == s.id // the latter was read by glance
+	return s == nil || m.session == s || m.session == nil && m.body.session == s.id // the latter was read by peek
 }

@@ -15,13 +15,13 @@ type waiter struct {
 // waiters are a holder's requests for the next session, oldest first. Guarded by the holder's
 // mu.
 type waiters struct {
-	list     []*waiter
-	patience int64 // no request times out before
+	list         []*waiter
+	firstTimeout int64 // no request times out before
 }
 
 func (l *waiters) add(w *waiter) {
-	if len(l.list) == 0 || w.until < l.patience {
-		l.patience = w.until
+	if len(l.list) == 0 || w.until < l.firstTimeout {
+		l.firstTimeout = w.until
 	}
 	l.list = append(l.list, w)
 }
@@ -42,7 +42,7 @@ func (l *waiters) next() int64 {
 	if len(l.list) == 0 {
 		return 0
 	}
-	return l.patience
+	return l.firstTimeout
 }
 
 // cancel removes w. It returns false if w was granted or refused before.
@@ -60,8 +60,8 @@ func (l *waiters) expire(now int64, path string, later *callbacks) {
 	l.refuse(later, func(w *waiter) bool { return w.until <= now }, errorf(Timeout,
 		"No session of '%s' became available within the time allotted to the request.", path))
 	for i, w := range l.list {
-		if i == 0 || w.until < l.patience {
-			l.patience = w.until
+		if i == 0 || w.until < l.firstTimeout {
+			l.firstTimeout = w.until
 		}
 	}
 }
