@@ -2,10 +2,10 @@ package arch
 
 // busemuRooms are the parts of package busemu, from the top.
 var busemuRooms = []room{
-	{"server", []string{"server", "admin", "counters", "health", "client", "tb", "direct", "events", "detach_updated", "control"}},
+	{"server", []string{"server", "admin", "counters", "health", "client", "tb", "direct", "events", "detach_updated"}},
 	{"operations", []string{
-		"management", "mgmt_batch_delete_messages", "mgmt_peek", "mgmt_receive_by_sequence_number", "mgmt_renew_lock",
-		"mgmt_rules", "mgmt_schedule", "mgmt_session", "mgmt_update_disposition",
+		"management", "mgmt_batch_delete_messages", "mgmt_peek_message", "mgmt_receive_by_sequence_number", "mgmt_renew_lock",
+		"mgmt_add_rule", "mgmt_remove_rule", "mgmt_enumerate_rules", "mgmt_schedule_message", "mgmt_cancel_scheduled_message", "mgmt_renew_session_lock", "mgmt_session_state", "mgmt_get_message_sessions", "mgmt_update_disposition",
 	}},
 	{"links", []string{
 		"conn", "conn_end", "conn_frame", "conn_loop", "conn_read", "conn_transport", "conn_write", "mailbox", "handshake",
@@ -23,13 +23,13 @@ var busemuRooms = []room{
 // brokerRooms are the parts of busemu's package broker, from the top.
 var brokerRooms = []room{
 	{"api", []string{
-		"broker", "open_receiver", "accept", "renew_lock", "expire_lock", "renew_session_lock", "settle_by_token",
+		"broker", "open_receiver", "accept", "locked_message", "renew_session_lock",
 		"send_to_path", "schedule", "peek", "delete", "receive_by_sequence", "state", "transaction", "counters", "dump",
 		"load", "load_message",
 	}},
 	{"catalog", []string{
 		"catalog", "entities", "queue", "topic", "subscription", "rule", "administer", "validate", "idle", "status",
-		"lookup", "forwardable", "detach", "record_entity",
+		"lookup", "forwardable", "detach",
 	}},
 	{"intake", []string{"inlet", "send", "take_over", "activate", "duplicate", "partition", "limits", "match"}},
 	{"holder", []string{

@@ -1,6 +1,7 @@
 package busemu
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
@@ -192,4 +193,36 @@ func (m *mgmtCall) respond(status int, description string, condition amqp.Symbol
 	c.post(event{fn: func() {
 		m.s.reply(node{kind: nodeManagement, path: m.node.path}, m.request.replyTo, message)
 	}})
+}
+
+// integer reads a field of any integer type; 0 if it is missing or negative.
+func (m *mgmtCall) integer(field string) int {
+	v, _ := m.body.Get(field)
+	n, _ := amqp.Integer(v)
+	return int(max(n, 0))
+}
+
+// background runs a call that waits for the disk outside of the connection's loop.
+func (m *mgmtCall) background(run func(ctx context.Context)) {
+	m.node.ns.background(run)
+}
+
+// subscriptionOf splits topic/Subscriptions/name.
+func subscriptionOf(path string) (topic, name string, ok bool) {
+	lower := strings.ToLower(path)
+	const infix = "/subscriptions/"
+	i := strings.Index(lower, infix)
+	if i < 0 {
+		return "", "", false
+	}
+	name = path[i+len(infix):]
+	return path[:i], name, !strings.Contains(name, "/")
+}
+
+func (m *mgmtCall) subscription() (topic, name string, ok bool) {
+	topic, name, ok = subscriptionOf(m.node.path)
+	if !ok {
+		m.fail(&broker.Error{Condition: broker.NotAllowed, Description: "Rules belong to subscriptions; '" + m.node.path + "' is none."})
+	}
+	return topic, name, ok
 }

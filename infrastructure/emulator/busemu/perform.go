@@ -79,7 +79,7 @@ func (c *conn) afterWait(f *Fault, do func()) {
 	})
 }
 
-// catchUp performs the operations that were delayed with it.
+// catchUp performs the operations that a delayed one held back.
 func (c *conn) catchUp(b *linkBase) {
 	for !b.stalled && len(b.delayed) > 0 {
 		next := b.delayed[0]

@@ -53,20 +53,3 @@ func mgmtScheduleMessage(m *mgmtCall) {
 		m.reply(http.StatusOK, amqp.Map{{Key: "sequence-numbers", Value: amqp.LongArray(numbers)}})
 	})
 }
-
-// com.microsoft:cancel-scheduled-message removes scheduled messages.
-//
-// Request: sequence-numbers, array of long.
-// Reply: empty.
-//
-// It removes all messages or none: 404 com.microsoft:message-not-found.
-//
-// Source: azservicebus internal/mgmt.go.
-func mgmtCancelScheduledMessage(m *mgmtCall) {
-	numbers, ok := m.sequenceNumbers()
-	if !ok {
-		m.badRequest("sequence-numbers")
-		return
-	}
-	m.broker().CancelScheduled(m.node.path, numbers, m.done)
-}
