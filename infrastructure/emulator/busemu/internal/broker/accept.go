@@ -24,7 +24,7 @@ const defaultAcceptTimeout = 65 * time.Second
 //
 // opened is called once, with the receiver or an error: those above, NotFound, Timeout or
 // OperationCancelled. cancel ends the wait with OperationCancelled, unless a session was
-// granted before. In that case opened still gets the receiver and must close it.
+// granted before. In that case opened still gets the receiver, which the caller must close.
 //
 // Source: azservicebus session_receiver.go.
 func (b *Broker) AcceptSession(path string, a AcceptOptions, o ReceiverOptions, opened func(*Receiver, error)) (cancel func()) {
