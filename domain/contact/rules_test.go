@@ -11,6 +11,7 @@ import (
 
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
+	"feedbox/tests/fuzzseed"
 )
 
 // set tries a text as the value of one field and returns the fault.
@@ -190,6 +191,7 @@ func TestFormattingHidesPersonalData(t *testing.T) {
 }
 
 func FuzzFields(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{"", "John", "a@b", "a\x00", "\xff", "é@é.é", `"x"@y`, "a@[::1]", strings.Repeat("x", 600)} {
 		f.Add(seed)
 	}

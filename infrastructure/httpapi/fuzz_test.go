@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"feedbox/tests/fuzzseed"
 )
 
 // FuzzContinuationToken checks that only tokens of this box open, and that a sealed
@@ -89,6 +91,7 @@ func FuzzAccept(f *testing.F) {
 
 // FuzzIdempotencyKey checks that a key and its quoted form are the same.
 func FuzzIdempotencyKey(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{"abc", `"abc"`, `"a\"b"`, `"`, "", `a"b`, "\x00"} {
 		f.Add(seed)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/tests/fuzzseed"
 )
 
 // FuzzConnection: bytes after an Open never make the broker panic or leak a goroutine.
@@ -52,6 +53,7 @@ func FuzzConnection(f *testing.F) {
 // FuzzManagement: a request to $management never makes the broker panic. Every request that
 // decodes gets one reply, which decodes.
 func FuzzManagement(f *testing.F) {
+	fuzzseed.Add(f)
 	var names []string
 	for name := range mgmtOperations {
 		names = append(names, name)
@@ -118,6 +120,7 @@ func FuzzManagement(f *testing.F) {
 // FuzzReadMessages: a delivery never makes the broker panic, and an accepted one is delivered
 // as an AMQP message.
 func FuzzReadMessages(f *testing.F) {
+	fuzzseed.Add(f)
 	var p amqp.Properties
 	p.SetText(amqp.MessageID, "id")
 	p.SetText(amqp.GroupID, "session")

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/tests/fuzzseed"
+
 	goamqp "github.com/Azure/go-amqp"
 )
 
@@ -97,6 +99,7 @@ func TestTokenCovers(t *testing.T) {
 }
 
 func FuzzVerifyToken(f *testing.F) {
+	fuzzseed.Add(f)
 	f.Add(signWith("sb://host/q", time.Unix(1, 0), "root", "secret"))
 	f.Add("SharedAccessSignature sr=%zz&sig=%&se=a&skn=%")
 	keys := keyring{{Name: "root", Key: "secret"}}

@@ -8,10 +8,12 @@ import (
 	"testing"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
+	"feedbox/tests/fuzzseed"
 )
 
 // Any continuation is a position of this query or is refused.
 func FuzzContinuation(f *testing.F) {
+	fuzzseed.Add(f)
 	q, err := query.Parse("SELECT * FROM c ORDER BY c.n, c.s DESC")
 	if err != nil {
 		f.Fatal(err)
@@ -40,6 +42,7 @@ func FuzzContinuation(f *testing.F) {
 
 // Any batch gets an answer, and a batch that succeeds has one result per operation.
 func FuzzBatch(f *testing.F) {
+	fuzzseed.Add(f)
 	srv := StartT(f)
 	if err := srv.CreateContainer("db", ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}); err != nil {
 		f.Fatal(err)
@@ -78,6 +81,7 @@ func FuzzBatch(f *testing.F) {
 }
 
 func FuzzHeaders(f *testing.F) {
+	fuzzseed.Add(f)
 	f.Add("type%3Dmaster%26ver%3D1.0%26sig%3DabC%2F%3D", "0:-1#5,1:-1#7#0=3", `"12"`, "Sat, 21 Nov 2026 19:39:18 UTC")
 	f.Add("type=aad&ver=1.0&sig=e30.e30.x", "0:5", "W/\"3\"", "Sat, 21 Nov 2026 19:39:18 GMT")
 	f.Fuzz(func(t *testing.T, authorization, session, position, since string) {

@@ -13,6 +13,7 @@ import (
 	"feedbox/application/contacts"
 	"feedbox/application/query"
 	"feedbox/infrastructure/httpapi"
+	"feedbox/tests/fuzzseed"
 )
 
 // serverOf serves routes of contacts with an empty Read.
@@ -54,6 +55,7 @@ func send(handler http.Handler, method, path, mediaType string, body []byte) *ht
 // the answer is a refusal from 400 to 422. An accepted body is UTF-8 that encoding/json
 // decodes to the same values.
 func FuzzDecodeBody(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{
 		`{"firstName":"Jane","lastName":"Doe","email":null,"description":"","companyName":"Contoso"}`,
 		`{"firstName":"a","firstName":"b"}`, `{"email":"jane@contoso.example"}`, `{"companyName":"x","city":null}`,
@@ -95,6 +97,7 @@ func (*unchecked) Check() error { return nil }
 // FuzzMergePatch compares with a simple implementation of RFC 7396: an accepted patch must
 // have the same effect on every member of a contact.
 func FuzzMergePatch(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{
 		`{}`, `{"name":{"firstName":"X"},"email":null}`, `{"company":{"city":"Bern","street":null}}`, `{"name":null}`, `[]`, `null`,
 		`{"description":"","description":"x"}`, `{"id":"x"}`, `{"company":{"company":{"city":"x"}}}`, `{"name":{"email":"x"}}`,

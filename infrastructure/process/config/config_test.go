@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/process/config"
+	"feedbox/tests/fuzzseed"
 )
 
 // relayEnviron is the least that a relay needs.
@@ -304,6 +305,7 @@ func TestVariablesAreComplete(t *testing.T) {
 }
 
 func FuzzLoadRelay(f *testing.F) {
+	fuzzseed.Add(f)
 	f.Add("FEEDBOX_LEASE_EXPIRY", "20s")
 	f.Add("FEEDBOX_RELAY_START", "now")
 	f.Add("FEEDBOX_RELAY_MAX_ITEMS", "99999999999999999999")

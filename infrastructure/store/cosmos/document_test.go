@@ -21,6 +21,7 @@ import (
 	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/document/contacts"
+	"feedbox/tests/fuzzseed"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files instead of comparing")
@@ -270,6 +271,7 @@ func TestDecodeContactRefusesWhatIsNone(t *testing.T) {
 }
 
 func FuzzDecodeContact(f *testing.F) {
+	fuzzseed.Add(f)
 	golden, err := filepath.Glob(filepath.Join("testdata", "documents", "*.json"))
 	if err != nil || len(golden) == 0 {
 		f.Fatal("no golden files", err)

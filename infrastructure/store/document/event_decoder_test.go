@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/tests/fuzzseed"
 )
 
 const sampleData = `{"name":{"firstName":"Jane","lastName":"Doe \"}{\\"},"contactId":"b5e2e7aa-4982-4735-9422-c39a7c4af5c2", "action":"ContactNameUpdatedEvent","id":"d6a5f4b2-84c3-4ac7-ae22-6f4025ba9ca0","createdAt":"2021-09-22T11:37:37.3022907+02:00","aggregateVersion":7,"sequence":12,"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`
@@ -131,6 +132,7 @@ func TestDecodeDoesNotAllocate(t *testing.T) {
 // FuzzDecode compares the decoder with encoding/json on valid JSON, and looks for
 // panics on anything else.
 func FuzzDecode(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{
 		sampleEvent, `{"id":"k","type":"contact"}`, `{}`, `[`, `{"id":"\ud800","type":"domainEvent"}`,
 		`{"type":"domainEvent","id":"a","partitionKey":"b","data":{"action":"\\\"","sequence":-1}}`,

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+
+	"feedbox/tests/fuzzseed"
 )
 
 // FuzzValue: decoding never panics, a decoded value has a canonical form that is a fixed
 // point, and Skip measures the bytes that Value reads.
 func FuzzValue(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, v := range sampleValues() {
 		f.Add(AppendValue(nil, v))
 	}
@@ -40,6 +43,7 @@ func FuzzValue(f *testing.F) {
 
 // FuzzPerformative: the same for frame bodies.
 func FuzzPerformative(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, p := range samplePerformatives() {
 		f.Add(p.Append(nil))
 	}
@@ -62,6 +66,7 @@ func FuzzPerformative(f *testing.F) {
 // FuzzMessage: splitting a message into sections loses no byte, and the decoders of the
 // sections do not panic.
 func FuzzMessage(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, b := range sampleMessages(f) {
 		f.Add(b)
 	}
@@ -103,6 +108,7 @@ func FuzzMessage(f *testing.F) {
 
 // FuzzState: delivery states.
 func FuzzState(f *testing.F) {
+	fuzzseed.Add(f)
 	f.Add((&State{Code: CodeTransactionalState, TxnID: []byte("t"), Outcome: StateAccepted}).Append(nil))
 	f.Add((&State{Code: CodeDeclared, TxnID: []byte("t")}).Append(nil))
 	f.Add(StateAccepted)

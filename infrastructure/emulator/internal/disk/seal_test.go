@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"feedbox/tests/fuzzseed"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
@@ -183,6 +185,7 @@ func TestDamageInAManifest(t *testing.T) {
 // FuzzCheck checks that no bytes cause a panic, and that an intact log is accepted at any
 // truncation.
 func FuzzCheck(f *testing.F) {
+	fuzzseed.Add(f)
 	log, _ := writeLog(1, []byte("one"), []byte("two"), nil)
 	f.Add(log, uint16(5))
 	f.Add([]byte{0, 0, 0, 0, 255, 255, 9, 1, 0, 0, 0}, uint16(0))

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"feedbox/tests/fuzzseed"
 )
 
 func TestParse(t *testing.T) {
@@ -116,6 +118,7 @@ func TestLimits(t *testing.T) {
 // same values. A text that only this package refuses must have a fault that encoding/json
 // is known to ignore.
 func FuzzParse(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{
 		`{"firstName":"Jane","lastName":"Doe","email":null,"description":"","companyName":"Contoso"}`,
 		`[1,2.5e-3,"\ud83d\ude00",{"a":{"a":[]}}]`, `{"a":1,"a":2}`, `"\ud800"`, "\"\xff\"", `{"":""}`, `-0`, ` 1 `,

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/tests/fuzzseed"
 )
 
 // Whatever the event's document is made of, its parked form is text that every JSON
@@ -49,6 +50,7 @@ func TestParkedDocumentKeepsTheEventsBytes(t *testing.T) {
 // FuzzDecodeParked looks for panics, and for events that do not survive being stored
 // again.
 func FuzzDecodeParked(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{
 		`{"id":"e1","partitionKey":"k","type":"parkedEvent","position":3,"document":{"id":"e1"}}`,
 		`{"id":"$skipped-e1","partitionKey":"k","type":"skippedEvent","skipped":{"verb":"skip"},"document":{}}`,

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+
+	"feedbox/tests/fuzzseed"
 )
 
 // FuzzXML: no document makes the parser panic, and its output parses to the same document.
 func FuzzXML(f *testing.F) {
+	fuzzseed.Add(f)
 	f.Add(`<entry xmlns="a"><content><QueueDescription xmlns:i="` + nsInstance + `"><Filter i:type="x:SqlFilter" xmlns:x="y">a &lt; b</Filter></QueueDescription></content></entry>`)
 	f.Add(`<a><b xmlns:p="q" p:c="d"/></a>`)
 	f.Fuzz(func(t *testing.T, s string) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"reflect"
 	"testing"
+
+	"feedbox/tests/fuzzseed"
 )
 
 func sampleMessages() []*message {
@@ -33,6 +35,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 
 // FuzzMessageRecord: no panic, and an accepted record is written again unchanged.
 func FuzzMessageRecord(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, m := range sampleMessages() {
 		f.Add(append(appendMessage(nil, m), m.body.payload...))
 	}
@@ -50,6 +53,7 @@ func FuzzMessageRecord(f *testing.F) {
 
 // FuzzStateRecord: no panic, bounded memory, and an accepted record round-trips.
 func FuzzStateRecord(f *testing.F) {
+	fuzzseed.Add(f)
 	f.Add(appendState(nil, &message{attempts: 2, deferred: true}))
 	f.Add(appendState(nil, &message{overlay: &overlay{reason: "r", properties: []Property{{"a", []byte{1}}}}}))
 	f.Add([]byte{1, flagOverlay, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})

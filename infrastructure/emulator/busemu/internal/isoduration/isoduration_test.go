@@ -3,6 +3,8 @@ package isoduration
 import (
 	"testing"
 	"time"
+
+	"feedbox/tests/fuzzseed"
 )
 
 func TestDurations(t *testing.T) {
@@ -26,6 +28,7 @@ func TestDurations(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, s := range []string{"PT1M", MaxTimeSpan, "P1DT2H3M4.5S", "P999999999999999999D"} {
 		f.Add(s)
 	}

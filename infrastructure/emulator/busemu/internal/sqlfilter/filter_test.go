@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"feedbox/tests/fuzzseed"
 )
 
 func TestSQLFilters(t *testing.T) {
@@ -164,6 +166,7 @@ func TestCorrelationFilters(t *testing.T) {
 
 // FuzzParseFilter: no panic, bounded work, and an accepted expression can be evaluated.
 func FuzzParseFilter(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{"a = 1 AND sys.Label LIKE 'x%' OR NOT b IN (1, 2.5)", "[a]]b] IS NOT NULL", "EXISTS(user.a)", "(((", "'", "1e", "@p <> -3", "(a + 1) * 2 BETWEEN -a AND p('a') % 3", "newid() = b", "((((a))) = (1))"} {
 		f.Add(seed)
 	}

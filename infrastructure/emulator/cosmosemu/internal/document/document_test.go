@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/tests/fuzzseed"
 )
 
 var pkPath = []Path{{"pk"}}
@@ -93,6 +94,7 @@ func TestParseRefusesBadDocuments(t *testing.T) {
 // encoding/json accepts everything that Parse accepts, and the kept bytes are the same document
 // without its system properties.
 func FuzzParse(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, s := range []string{
 		`{"id":"a","pk":"b","ttl":-1}`, `{"id":"\ud83d\ude00","a":[1,2.5e3,{}],"_rid":1}`, `{"id":"a","pk":{}}`,
 		`{"_rid":1,"id":"a","_ts":2,"id":"b"}`, ` [ ] `, `{"id":"a","x":"\u00zz"}`, `{"id":"a","n":-0.1E+5}`,

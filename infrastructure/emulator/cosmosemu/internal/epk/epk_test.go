@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"feedbox/tests/fuzzseed"
 )
 
 // The vectors are the service's baseline, which azcosmos contains in internal/epk/testdata. They
@@ -132,6 +134,7 @@ func TestPointHoldsOnePartition(t *testing.T) {
 }
 
 func FuzzParseHeader(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, s := range []string{`["a"]`, `["\U0001f600"]`, `[null,1,true,{}]`, `["\x01\v"]`, `["\ud83d\ude00"]`, `[]`, `["`} {
 		f.Add(s)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
+	"feedbox/tests/fuzzseed"
 )
 
 func TestApply(t *testing.T) {
@@ -78,6 +79,7 @@ func TestInvalidOperationsAreRefused(t *testing.T) {
 }
 
 func FuzzPatch(f *testing.F) {
+	fuzzseed.Add(f)
 	f.Add([]byte(`{"id":"1","o":{"a":[1,{}]},"n":-1e3}`), []byte(`[{"op":"add","path":"/o/a/-","value":[]}]`))
 	f.Add([]byte(`{"id":"1","n":9223372036854775807}`), []byte(`{"operations":[{"op":"incr","path":"/n","value":1}]}`))
 	f.Add([]byte(`{"id":"1","a":{"b":1}}`), []byte(`[{"op":"move","from":"/a/b","path":"/b"},{"op":"remove","path":"/a"}]`))

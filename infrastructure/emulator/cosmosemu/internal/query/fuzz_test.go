@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"feedbox/tests/fuzzseed"
 )
 
 // queries seed the fuzzers: one of each construct.
@@ -43,6 +45,7 @@ var documents = []string{
 // FuzzParse checks that no text panics the parser, that errors are of the two documented types
 // with a position inside the text, and that the print of a query parses to the same print.
 func FuzzParse(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, q := range queries {
 		f.Add(q)
 	}
@@ -89,6 +92,7 @@ func checkParseError(t *testing.T, text string, err error) {
 // FuzzBind checks that no parameter panics, and that a query and its print, with the same
 // parameter, name the same documents.
 func FuzzBind(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, q := range queries {
 		f.Add(q, `"a"`)
 	}
@@ -134,6 +138,7 @@ func FuzzBind(f *testing.F) {
 // JSON, a query and its print must agree, the order must be consistent, and Lookups must name
 // every matching document.
 func FuzzEval(f *testing.F) {
+	fuzzseed.Add(f)
 	for i, q := range queries {
 		f.Add(q, `"a"`, documents[i%len(documents)], documents[0])
 	}

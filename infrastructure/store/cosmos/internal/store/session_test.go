@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"feedbox/domain/fault"
+	"feedbox/tests/fuzzseed"
 )
 
 func TestSessionTokensMerge(t *testing.T) {
@@ -96,6 +97,7 @@ func TestMergingDoesNotChangeCopies(t *testing.T) {
 }
 
 func FuzzSessionToken(f *testing.F) {
+	fuzzseed.Add(f)
 	for _, seed := range []string{"", "0:-1#5", "0:3#9#1=4,1:2", "0:5", "x:y#z", "0:-1#5,0:-1#6"} {
 		f.Add(seed)
 	}
