@@ -10,7 +10,6 @@ type inlet struct {
 	e    *engine
 	find func(path string) (*inlet, error) // finds the inlet of another entity
 	path string
-	kind EntityKind
 	// partitioned, partitions (1 if not partitioned) and the existence of a history are fixed
 	// at creation.
 	partitioned bool
@@ -132,9 +131,10 @@ func (in *inlet) read() Counters {
 
 // newInlet makes the inlet of an entity. A partitioned entity without a number of partitions
 // was stored by a version that had one partition only, and keeps one.
-func newInlet(e *engine, find func(string) (*inlet, error), id uint32, kind EntityKind, path string, partitioned bool, partitions int) *inlet {
+func newInlet(e *engine, find func(string) (*inlet, error), id uint32, path string, partitioned bool, partitions int) *inlet {
 	in := &inlet{
-		e: e, find: find, path: path, kind: kind, ledger: ledger{id: id, durable: e.store != nil}, partitioned: partitioned, partitions: max(1, partitions), senders: make(map[*Sender]struct{}),
+		e: e, find: find, path: path, ledger: ledger{id: id, durable: e.store != nil},
+		partitioned: partitioned, partitions: max(1, partitions), senders: make(map[*Sender]struct{}),
 	}
 	in.sweep.fire = in.fireSweep
 	return in

@@ -37,7 +37,7 @@ func (c *catalog) CreateQueue(ctx context.Context, p Queue) (QueueInfo, error) {
 func (c *catalog) newQueue(r entityRecord) *queue {
 	q := &queue{id: r.ID, name: r.Name, props: *r.Queue, times: r.Times}
 	q.props.Name = r.Name
-	q.inlet = newInlet(c.engine, c.inletAt, holderID(q.id, 0), KindQueue, q.name, q.props.Partitioned, r.Partitions)
+	q.inlet = newInlet(c.engine, c.inletAt, holderID(q.id, 0), q.name, q.props.Partitioned, r.Partitions)
 	q.holders = newHolders(q.inlet, q.id, q.name, q.props.RequiresSession, q.holderConfig(), forwardName(q.props.ForwardDeadLetteredTo))
 	q.inlet.rest = q.holders.main
 	q.inlet.targets = []*target{{holder: q.holders.main}}

@@ -36,7 +36,7 @@ func (c *catalog) CreateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
 func (c *catalog) newTopic(r entityRecord) *topic {
 	t := &topic{id: r.ID, name: r.Name, props: *r.Topic, times: r.Times, subscriptions: make(map[string]*subscription)}
 	t.props.Name = r.Name
-	t.inlet = newInlet(c.engine, c.inletAt, holderID(t.id, 0), KindTopic, t.name, t.props.Partitioned, r.Partitions)
+	t.inlet = newInlet(c.engine, c.inletAt, holderID(t.id, 0), t.name, t.props.Partitioned, r.Partitions)
 	t.inlet.rest = newHolder(kept(t.inlet.site(t.name)), holderID(t.id, 0), t.inlet, false, holderConfig{})
 	if t.props.RequiresDuplicateDetection {
 		t.inlet.history = newHistory(t.props.DuplicateDetectionWindow)
