@@ -1,6 +1,6 @@
 package broker
 
-// remains are what a deleted holder leaves behind. Its records are deleted as ranges; payloads
+// remains has the payloads of a deleted holder. Its records are deleted as ranges; payloads
 // shared with other holders must be released.
 type remains struct {
 	holder   *stock

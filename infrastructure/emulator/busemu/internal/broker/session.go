@@ -20,7 +20,7 @@ func sessionLost(id string) *Error {
 	return errorf(SessionLockLost, "The lock of session '%s' has expired. Accept the session again.", id)
 }
 
-// has reports whether m belongs to s; a nil s stands for all sessions.
+// has reports whether m belongs to s; a nil s means all sessions.
 func (s *session) has(m *message) bool {
 	return s == nil || m.session == s || m.session == nil && m.body.session == s.id // the latter was read by peek
 }
