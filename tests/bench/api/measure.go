@@ -63,13 +63,13 @@ func measureAt(ctx context.Context, r *measure.Run, at store) (err error) {
 	bare, served, api := sums[0], sums[1], sums[2]
 	name := func(what string) string { return what + ", " + string(at) }
 	r.Add(
-		measure.Rate(name("updates"), api.Rate(), "updates/s").Over(bare.Rate()).Using(api.PerOperation(), bare.PerOperation()).
+		measure.Rate(name("updates"), api.Rate(), "updates/s").OverRounds(api, bare).Using(api.PerOperation(), bare.PerOperation()).
 			Wants(measure.RatioAtLeast(goal)).Noting("%d clients; floor: the same calls without an HTTP server; CPU with emulator and load", clients),
 		measure.Cost(name("CPU of an update"), measure.Micros(api.PerOperation()), "µs").Over(measure.Micros(bare.PerOperation())).
 			Noting("of all: API, emulator and load"),
-		measure.Rate(name("updates beside net/http"), api.Rate(), "updates/s").Over(served.Rate()).Using(api.PerOperation(), served.PerOperation()).
+		measure.Rate(name("updates beside net/http"), api.Rate(), "updates/s").OverRounds(api, served).Using(api.PerOperation(), served.PerOperation()).
 			Noting("floor: the same calls in a net/http handler without checks, log or metrics"),
-		measure.Rate(name("the loop behind net/http"), served.Rate(), "updates/s").Over(bare.Rate()).Using(served.PerOperation(), bare.PerOperation()).
+		measure.Rate(name("the loop behind net/http"), served.Rate(), "updates/s").OverRounds(served, bare).Using(served.PerOperation(), bare.PerOperation()).
 			Noting("what the first ratio could be at most"),
 		measure.Cost(name("update p50"), measure.Millis(api.Latency(50)), "ms").Over(measure.Millis(bare.Latency(50))),
 		measure.Cost(name("update p99"), measure.Millis(api.Latency(99)), "ms").Over(measure.Millis(bare.Latency(99))),

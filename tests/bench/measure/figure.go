@@ -2,6 +2,7 @@ package measure
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -26,6 +27,10 @@ type Figure struct {
 	// means no floor. Ratio is Value / Floor.
 	Floor float64 `json:"floor,omitempty"`
 	Ratio float64 `json:"ratio,omitempty"`
+	// Low and High are the quartiles of the ratio over the rounds of one run; 0 where the
+	// ratio was not taken by rounds.
+	Low  float64 `json:"ratioLow,omitempty"`
+	High float64 `json:"ratioHigh,omitempty"`
 
 	// CPU is the processor time of one operation, in microseconds, of the processes in the
 	// figure's note; FloorCPU is the floor's.
@@ -51,6 +56,27 @@ func (f Figure) Over(floor float64) Figure {
 	f.Floor = floor
 	if floor != 0 {
 		f.Ratio = f.Value / floor
+	}
+	return f
+}
+
+// OverRounds sets the floor of a rate to the slowest of floors, which took turns with subject
+// (Alternate). The ratio is the median of those of the rounds, because the two sides of one
+// round had the same machine, and Low and High are its quartiles.
+func (f Figure) OverRounds(subject Sample, floors ...Sample) Figure {
+	var ratios []float64
+	for i, part := range subject.partsOrSelf() {
+		if floor := slowest(floors, i); floor > 0 && !math.IsInf(floor, 1) {
+			ratios = append(ratios, part.Rate()/floor)
+		}
+	}
+	for i, floor := range floors {
+		if rate := floor.Rate(); i == 0 || rate < f.Floor {
+			f.Floor = rate
+		}
+	}
+	if len(ratios) > 0 {
+		f.Ratio, f.Low, f.High = quantile(ratios, 0.5), quantile(ratios, 0.25), quantile(ratios, 0.75)
 	}
 	return f
 }

@@ -110,6 +110,23 @@ func TestOneDisturbedTurnDoesNotTell(t *testing.T) {
 	}
 }
 
+// A machine that is slow in one round is slow for both sides of it.
+func TestRatioIsTheMedianOverRounds(t *testing.T) {
+	rounds := func(rates ...int64) (sum measure.Sample) {
+		for _, rate := range rates {
+			sum = sum.Add(measure.Sample{Operations: rate, Elapsed: time.Second})
+		}
+		return sum
+	}
+	f := measure.Rate("relay", 1, "1/s").OverRounds(rounds(90, 45, 80, 40, 85), rounds(100, 50, 100, 50, 100), rounds(200, 200, 200, 200, 200))
+	if f.Ratio != 0.85 || f.Low != 0.8 || f.High != 0.9 || f.Floor != 100 {
+		t.Errorf("ratio %v, %v to %v over %v; want 0.85, 0.8 to 0.9 over 100", f.Ratio, f.Low, f.High, f.Floor)
+	}
+	if f := measure.Rate("relay", 50, "1/s").OverRounds(rounds(50), rounds(200), rounds(100)); f.Ratio != 0.5 || f.Floor != 100 {
+		t.Errorf("one round: %+v", f)
+	}
+}
+
 func TestLoopRecordsEveryOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		work := func(d time.Duration) func(context.Context) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
@@ -141,11 +140,8 @@ func onEmulator(ctx context.Context, size sizes, ranges int) (under, over measur
 		})
 }
 
-// byTurns gives both sides a turn to warm up and then so many. A collection before each
-// turn leaves none of one side's garbage to the other, whose turns take a few
-// milliseconds only.
+// byTurns gives both sides a turn to warm up and then so many.
 func byTurns(ctx context.Context, rounds int, floor, subject measure.Turn) (under, over measure.Sample, err error) {
-	floor, subject = afterCollection(floor), afterCollection(subject)
 	if _, err = measure.Alternate(ctx, 1, floor, subject); err != nil {
 		return under, over, err
 	}
@@ -154,11 +150,4 @@ func byTurns(ctx context.Context, rounds int, floor, subject measure.Turn) (unde
 		return under, over, err
 	}
 	return sums[0], sums[1], nil
-}
-
-func afterCollection(turn measure.Turn) measure.Turn {
-	return func(ctx context.Context) (measure.Sample, error) {
-		runtime.GC()
-		return turn(ctx)
-	}
 }

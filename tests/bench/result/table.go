@@ -139,7 +139,10 @@ func ratio(f measure.Figure) string {
 	if f.Floor == 0 {
 		return ""
 	}
-	return strconv.FormatFloat(f.Ratio, 'f', 2, 64)
+	if f.High == 0 {
+		return fmt.Sprintf("%.2f", f.Ratio)
+	}
+	return fmt.Sprintf("%.2f (%.2f to %.2f)", f.Ratio, f.Low, f.High)
 }
 
 func goal(f measure.Figure) string {

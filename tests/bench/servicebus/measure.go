@@ -70,7 +70,7 @@ func compare(ctx context.Context, r *measure.Run, name string, rounds int, goal 
 }
 
 func figure(name string, s, floor measure.Sample, floorKind kind) measure.Figure {
-	f := measure.Rate(name, s.Rate(), "msg/s").Over(floor.Rate()).Using(s.PerOperation(), floor.PerOperation())
+	f := measure.Rate(name, s.Rate(), "msg/s").OverRounds(s, floor).Using(s.PerOperation(), floor.PerOperation())
 	note := fmt.Sprintf("beside the %s; by processor time %.2f", floorKind, float64(floor.PerOperation())/float64(max(1, s.PerOperation())))
 	if s.Latency(50) > 0 {
 		note += fmt.Sprintf("; p50 %v, p99 %v, floor %v, %v", round(s.Latency(50)), round(s.Latency(99)), round(floor.Latency(50)), round(floor.Latency(99)))
