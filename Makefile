@@ -39,9 +39,12 @@ test: ## the README's test command
 	go test $(PACKAGES)
 
 .PHONY: race
-race: ## all tests under the race detector, but those that only start other processes
-	tests/race.sh $$(go list $(PACKAGES) | grep -vE '^feedbox/tests/(api|cli|e2e|pairs)$$')
-	tests/race.sh -run PowerLoss ./tests/e2e
+race: ## the README's test command under the race detector
+	tests/race.sh go test $(PACKAGES)
+
+.PHONY: stress
+stress: ## three rounds of all tests at -cpu 1,2,8, in random order, beside a load of 8; RACE=yes adds the race detector
+	tests/stress.sh $(PACKAGES)
 
 .PHONY: vet
 vet: ## go vet
@@ -135,22 +138,26 @@ mutation: $(TOOLS)/gremlins-$(GREMLINS_VERSION) ## change each operator of one p
 
 # Faults run at FEEDBOX_FAULT_SCALE of their full counts: 0.05 in CI, 1 in a night.
 # Every part runs even if one fails; the records of all become the table of tests/faults/README.md.
+# REPEAT=no leaves out tests that go test ./... runs at the same counts. Packages that wait for
+# real processes run beside packages that compute.
+REPEAT := yes
+ALREADY_RUN := $(if $(filter no,$(REPEAT)),-skip='^(TestPairs|TestOrders|TestFeedboxDev.*)$$')
 .PHONY: faults
 faults: ## the whole system under every fault, simulated and with real processes
 	rm -rf $(RESULTS)/faults && mkdir -p $(RESULTS)/faults
 	export FEEDBOX_RESULTS=$(RESULTS)/faults FEEDBOX_FAULT_SCALE=$${FEEDBOX_FAULT_SCALE:-0.05}; failed=0; \
-	go test -count=1 -timeout 1h ./tests/faults || failed=1; \
-	go test -count=1 -timeout 3h ./tests/sim || failed=1; \
-	go test -count=1 -timeout 1h -run RepeatedCreates ./tests/api || failed=1; \
-	go test -count=1 -timeout 1h ./changefeed ./changefeed/cosmosfeed || failed=1; \
 	go test -count=1 -timeout 1h -tags failpoint ./infrastructure/process/failpoint || failed=1; \
-	go test -count=1 -timeout 2h -tags faults ./tests/pairs || failed=1; \
-	go test -count=1 -timeout 3h -tags faults -parallel 4 ./tests/crash || failed=1; \
+	go test -count=1 -timeout 3h -tags faults -parallel 4 $(ALREADY_RUN) ./tests/crash ./tests/faults ./tests/pairs ./tests/sim || failed=1; \
+	if [ $(REPEAT) = yes ]; then \
+	  go test -count=1 -timeout 1h -run RepeatedCreates ./tests/api || failed=1; \
+	  go test -count=1 -timeout 1h ./changefeed ./changefeed/cosmosfeed || failed=1; \
+	fi; \
 	exit $$failed
 
 .PHONY: nightly
-nightly: ## what takes hours: all faults at full count, 1,000 seeds, whole suites, every mutant; writes the tables
+nightly: ## what takes hours: the whole check without stamps, all faults at full count, 1,000 seeds, whole suites, every mutant; writes the tables
 	failed=0; \
+	STAMPS=ignore .ci/run || failed=1; \
 	FEEDBOX_FAULT_SCALE=1 BROKER_KILLS=50 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
 	FEEDBOX_CONFORMANCE=full $(MAKE) conformance-cosmos || failed=1; \

@@ -1,21 +1,24 @@
 #!/usr/bin/env bash
-# The tests of the packages that are named, under the race detector.
+# Runs a go test command under the race detector: tests/race.sh go test [flags] PACKAGES. Flags
+# have the form -name=value.
 #
-# The detector of Go 1.26 can crash by itself when a timer of a synctest bubble fires
-# (SIGSEGV in racecall, below timer.unlockAndRun; seen in packages changefeed and
-# tests/sim/world), or fail a check of its own (tsan_rtl.cpp, seen in tests/sim). Packages
-# that ended so run again, twice at most, if no test and no race has failed among all that
-# ran. It makes changefeed take minutes, and some more where the machine is busy.
+# The detector of Go 1.26 can crash by itself when a timer of a synctest bubble fires (SIGSEGV
+# in racecall, below timer.unlockAndRun; seen in packages changefeed and tests/sim/world), or
+# fail a check of its own (tsan_rtl.cpp, seen in tests/sim). Packages that ended so run again,
+# twice at most, if no test failed and no race was found in any package. The detector makes
+# changefeed take minutes, and more on a busy machine.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 export GORACE="suppressions=$PWD/tests/race-suppressions.txt"
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 
-flags=()
-[ "$1" != -run ] || { flags=("$1" "$2"); shift 2; }
+[ "${1-} ${2-}" = "go test" ] || { echo "usage: tests/race.sh go test [flags] PACKAGES"; exit 2; }
+shift 2
+flags=(-race -timeout=30m)
+while [[ "${1-}" == -* ]]; do flags+=("$1"); shift; done
 for try in 1 2 3; do
-  go test -race -timeout 30m "${flags[@]}" "$@" 2>&1 | tee "$out" && exit 0
+  go test "${flags[@]}" "$@" 2>&1 | tee "$out" && exit 0
   grep -qE -- '--- FAIL|DATA RACE|^panic: |\[build failed\]' "$out" && exit 1
   { grep -q '^SIGSEGV' "$out" && grep -q '<racecall+' "$out"; } || grep -q '^ThreadSanitizer: CHECK failed' "$out" || exit 1
   mapfile -t crashed < <(awk '$1 == "FAIL" && NF > 1 {print $2}' "$out")

@@ -22,7 +22,7 @@ var checks = map[string]check{
 		packages: []string{"./..."},
 		files:    []string{"tests/module", "tests/adopter"},
 	},
-	"bicep": {
+	"bicep-check": {
 		files: []string{"bicep", "tests/infra/bicep-check.sh", "../shared/azure-types", "../shared/tools/bicep-check"},
 		tools: []string{"node --version"},
 	},

@@ -13,7 +13,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -65,7 +64,7 @@ func compile(tags string) (dir string, err error) {
 	}
 	for _, program := range []string{"feedbox", "feedbox-dev"} {
 		cmd := exec.Command("go", buildArgs(runtime.GOOS, tags, dir, program)...)
-		cmd.Dir, cmd.Env = moduleRoot(), buildEnviron()
+		cmd.Dir = moduleRoot()
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return dir, errors.New(string(out))
 		}
@@ -82,13 +81,6 @@ func buildArgs(system, tags, dir, program string) []string {
 		return []string{"build", "-tags", tags, "-o", dir, source}
 	}
 	return []string{"run", "-tags", tags, "-exec", "cp", source, filepath.Join(dir, program)}
-}
-
-// buildEnviron is the environment without GOFLAGS=-race: the detector watches the tests of a
-// race run, not the programs that they start, whose timing it would change.
-func buildEnviron() []string {
-	flags := slices.DeleteFunc(strings.Fields(os.Getenv("GOFLAGS")), func(flag string) bool { return flag == "-race" })
-	return append(os.Environ(), "GOFLAGS="+strings.Join(flags, " "))
 }
 
 // Main runs a package's tests and removes the binaries that Build made.

@@ -68,6 +68,8 @@ func summarize(runs []measure.Figure) Summary {
 	s.Value = median(over(func(f measure.Figure) float64 { return f.Value }))
 	s.Floor = median(over(func(f measure.Figure) float64 { return f.Floor }))
 	s.Ratio = median(over(func(f measure.Figure) float64 { return f.Ratio }))
+	s.Low = median(over(func(f measure.Figure) float64 { return f.Low }))
+	s.High = median(over(func(f measure.Figure) float64 { return f.High }))
 	s.CPU = median(over(func(f measure.Figure) float64 { return f.CPU }))
 	s.FloorCPU = median(over(func(f measure.Figure) float64 { return f.FloorCPU }))
 	if sorted := over(compared); len(sorted) > 1 && median(sorted) != 0 {
