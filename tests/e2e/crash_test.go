@@ -55,7 +55,7 @@ func TestDevKilledUnderLoad(t *testing.T) {
 	dev, e := start()
 	run := verify.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
 	run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, e.ContainerClient(t, e.Container))
-	testkit.Eventually(t, 60*time.Second, "every stored event", func() bool {
+	testkit.Eventually(t, time.Minute, "every stored event", func() bool {
 		run.Messages = firstArrivals(t, printed.String()+dev.Output())
 		return len(run.Messages) >= len(run.Events)
 	})

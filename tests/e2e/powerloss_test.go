@@ -63,7 +63,7 @@ func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
 	consumer := world.endpoints.StartConsumer(t, 8)
 	run := verify.Run{Acked: acked, Unknown: unknown, LostCreates: lost}
 	run.Aggregates, run.Events = testkit.ReadStore(t.Context(), t, world.endpoints.ContainerClient(t, "data"))
-	testkit.Eventually(t, 60*time.Second, "every stored event", func() bool { return consumer.Count() >= len(run.Events) })
+	testkit.Eventually(t, time.Minute, "every stored event", func() bool { return consumer.Count() >= len(run.Events) })
 	consumer.Stop()
 	run.Messages = consumer.Messages()
 	t.Log(run.Summary())

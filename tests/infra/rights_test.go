@@ -227,7 +227,7 @@ func TestTheServiceWorksWithTheDeployedRights(t *testing.T) {
 	call(t, http.MethodGet, one, "", http.StatusOK)
 	call(t, http.MethodGet, base, "", http.StatusOK)
 	call(t, http.MethodDelete, one, "", http.StatusNoContent)
-	testkit.Eventually(t, 20*time.Second, "three events arrive", func() bool {
+	testkit.Eventually(t, time.Minute, "three events arrive", func() bool {
 		c, err := a.bus.Counters("contacts")
 		return err == nil && c.Accepted-c.Duplicates == 3
 	})

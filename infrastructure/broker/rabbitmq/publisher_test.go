@@ -37,7 +37,7 @@ func TestPublisher(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer stop()
 	raw, err := amqp.Dial(server.URL)
 	if err != nil {
@@ -246,7 +246,7 @@ func drain(t *testing.T, conn *amqp.Connection, queue string) []amqp.Delivery {
 		select {
 		case m := <-deliveries:
 			all = append(all, m)
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("queue %s: %d of %d messages came", queue, len(all), state.Messages)
 		}
 	}

@@ -79,7 +79,7 @@ func retry(t *testing.T, do func() error) {
 		if err == nil {
 			return
 		}
-		if time.Since(began) > 30*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatal(err)
 		}
 	}

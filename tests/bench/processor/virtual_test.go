@@ -14,6 +14,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/tests/bench/measure"
+	"feedbox/tests/testenv"
 )
 
 // calm is the time after a change until hosts read the leases at the slow interval.
@@ -126,10 +127,13 @@ func TestVirtualTakeover(t *testing.T) {
 
 // takeovers repeatedly stops or crashes a host in a stable fleet and starts another one.
 func takeovers(w *world, o changefeed.Options, leases, times int, crash bool) (all []time.Duration) {
+	seed := testenv.Seed(w.t, "CHANGEFEED_SEED", rand.Uint64())
+	w.t.Logf("seed %d (CHANGEFEED_SEED=%d repeats it)", seed, seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
 	for range times {
-		time.Sleep(calm + rand.N(30*time.Second))
+		time.Sleep(calm + time.Duration(rnd.Int64N(int64(30*time.Second))))
 		owners := slices.DeleteFunc(w.names(), func(name string) bool { return len(w.moved.of(name)) == 0 })
-		gone := owners[rand.N(len(owners))]
+		gone := owners[rnd.IntN(len(owners))]
 		lost := w.moved.of(gone)
 		began := time.Now()
 		w.leave(gone, crash)

@@ -71,7 +71,7 @@ func TestWriters(t *testing.T) {
 			}
 			received := receive(t, e)
 			relay := testkit.StartRelay(t, b, e, "relay", c.settings...)
-			testkit.Eventually(t, 30*time.Second, "six events", func() bool {
+			testkit.Eventually(t, time.Minute, "six events", func() bool {
 				if relay.Ended() {
 					t.Fatalf("the relay ended: %s", relay.Output())
 				}
