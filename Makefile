@@ -147,7 +147,7 @@ faults: ## the whole system under every fault, simulated and with real processes
 	rm -rf $(RESULTS)/faults && mkdir -p $(RESULTS)/faults
 	export FEEDBOX_RESULTS=$(RESULTS)/faults FEEDBOX_FAULT_SCALE=$${FEEDBOX_FAULT_SCALE:-0.05}; failed=0; \
 	go test -count=1 -timeout 1h -tags failpoint ./infrastructure/process/failpoint || failed=1; \
-	go test -count=1 -timeout 3h -tags faults -parallel 4 $(ALREADY_RUN) ./tests/crash ./tests/faults ./tests/pairs ./tests/sim || failed=1; \
+	go test -count=1 -timeout 3h -tags faults $(ALREADY_RUN) ./tests/crash ./tests/faults ./tests/pairs ./tests/sim || failed=1; \
 	if [ $(REPEAT) = yes ]; then \
 	  go test -count=1 -timeout 1h -run RepeatedCreates ./tests/api || failed=1; \
 	  go test -count=1 -timeout 1h ./changefeed ./changefeed/cosmosfeed || failed=1; \

@@ -143,11 +143,11 @@ func TestSnippetsCompileAndRun(t *testing.T) {
 	for one, s := range packages { // go run and go test require existing folders, which an overlay does not create
 		binary := filepath.Join(dir, "binary")
 		if s.test() {
-			command("go", "test", "-c", "-vet=off", "-o", binary, "-overlay", overlay, one)
+			command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, "-overlay", overlay, one)
 			command(binary, "-test.timeout=1m")
 			continue
 		}
-		command("go", "build", "-o", binary, "-overlay", overlay, one)
+		command("go", "build", "-ldflags=-s -w", "-o", binary, "-overlay", overlay, one)
 		if out := command(binary); out != s.output {
 			t.Errorf("%s: the program prints\n%swant\n%s", s.where, out, s.output)
 		}

@@ -16,7 +16,7 @@ func TestOrders(t *testing.T) { orders(t, "TestAnOrderFromRequestToTotal") }
 func orders(t *testing.T, name string) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "orders.test")
-	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-o", binary, ".")
+	build := exec.CommandContext(t.Context(), "go", "test", "-c", "-ldflags=-s -w", "-o", binary, ".")
 	build.Dir = filepath.Join("..", "adopter")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

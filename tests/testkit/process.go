@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -86,8 +87,16 @@ func buildArgs(system, tags, dir, program string) []string {
 // Main runs a package's tests and removes the binaries that Build made.
 func Main(m *testing.M) { os.Exit(Run(m)) }
 
-// Run is Main for packages that have more to remove: it returns the exit code.
+// Run is Main for packages that have more to remove: it returns the exit code. Four tests run
+// at a time unless -parallel says otherwise, even on two cores, because they wait for other
+// processes more than they compute.
 func Run(m *testing.M) (code int) {
+	flag.Parse()
+	chosen := false
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "test.parallel" })
+	if !chosen {
+		_ = flag.Set("test.parallel", "4") // a number that it takes
+	}
 	code = m.Run()
 	for _, b := range builds.made {
 		_ = os.RemoveAll(b.dir)
