@@ -100,7 +100,7 @@ module: ## give the module the path of your repository: MODULE=github.com/you/fe
 	go run ./tests/module -to "$(MODULE)"
 
 .PHONY: module-check
-module-check: ## build, vet and test a copy of the repository under another module path
+module-check: ## vet and test a copy of the repository under another module path
 	go test -count=1 ./tests/module -build
 
 .PHONY: bench
