@@ -29,7 +29,7 @@ var checks = map[string]check{
 	"browser": {
 		packages: []string{"./tests/page", "./cmd/feedbox", "./cmd/feedbox-dev"}, tags: "browser",
 		files: []string{"tests/page"},
-		tools: []string{"chromium --version"},
+		tools: []string{"chromium --version", "npm --version"},
 	},
 	"conformance-cosmos": {
 		packages: []string{"./tests/conformance/cosmos/..."}, tags: "conformance",

@@ -69,6 +69,10 @@ func TestCheckRunsAgainWhenAnInputChanges(t *testing.T) {
 			t.Errorf("the check ran again after a change of %s, on which it does not depend", name)
 		}
 	}
+	t.Setenv("FEEDBOX_TEST_X", "y")
+	if !ran(t, root, toy) {
+		t.Error("the check did not run with another variable")
+	}
 	var out strings.Builder
 	if err := toy.run(root, "browser", []string{"echo", "another command"}, &out); err != nil || !strings.Contains(out.String(), "another command\n") {
 		t.Errorf("another command did not run: %v, %s", err, &out)
