@@ -1,0 +1,9 @@
+package world_test
+
+import (
+	"testing"
+
+	"feedbox/tests/testenv"
+)
+
+func TestMain(m *testing.M) { testenv.Main(m) }
