@@ -15,7 +15,7 @@ trap 'rm -f "$out"' EXIT
 
 [ "${1-} ${2-}" = "go test" ] || { echo "usage: tests/race.sh go test [flags] PACKAGES"; exit 2; }
 shift 2
-flags=(-race -timeout=30m)
+flags=(-race -timeout=1h)
 while [[ "${1-}" == -* ]]; do flags+=("$1"); shift; done
 for try in 1 2 3; do
   go test "${flags[@]}" "$@" 2>&1 | tee "$out" && exit 0
