@@ -29,7 +29,7 @@ func (firestoreStore) api(lc fx.Lifecycle, _ Params, cfg *config.API, m *mediato
 		return nil, err
 	}
 	lc.Append(fx.StopHook(db.Close))
-	return contactsIn(firestore.Rows{DB: db}, cfg, m, db.Verify)
+	return contactsIn(firestore.Records{DB: db}, cfg, m, db.Verify)
 }
 
 func (firestoreStore) open(_ Params, cfg *config.Relay, u use) (operator.Store, error) {

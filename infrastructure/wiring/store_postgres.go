@@ -41,7 +41,7 @@ func (postgresStore) api(lc fx.Lifecycle, _ Params, cfg *config.API, m *mediator
 		return nil, err
 	}
 	lc.Append(fx.StopHook(db.Close))
-	return contactsIn(postgres.Rows{DB: db}, cfg, m, prepare(db, cfg.Postgres))
+	return contactsIn(postgres.Records{DB: db}, cfg, m, prepare(db, cfg.Postgres))
 }
 
 func (postgresStore) open(p Params, cfg *config.Relay, u use) (operator.Store, error) {

@@ -32,7 +32,7 @@ func openFirestore(ctx context.Context, project string) (inFirestore, error) {
 	return inFirestore{db, client}, errors.Join(err, wrong)
 }
 
-func (k inFirestore) orders() (*store.Orders, error) { return ordersIn(firestore.Rows{DB: k.db}) }
+func (k inFirestore) orders() (*store.Orders, error) { return ordersIn(firestore.Records{DB: k.db}) }
 
 func (k inFirestore) events() (relayport.Store, error) {
 	return firestore.NewRelayStore(k.db, document.EventContract{}, 0)

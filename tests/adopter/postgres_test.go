@@ -36,7 +36,7 @@ func (k inPostgres) create(ctx context.Context) error {
 	return errors.Join(err, k.db.Migrate(ctx))
 }
 
-func (k inPostgres) orders() (*store.Orders, error) { return ordersIn(postgres.Rows{DB: k.db}) }
+func (k inPostgres) orders() (*store.Orders, error) { return ordersIn(postgres.Records{DB: k.db}) }
 
 func (k inPostgres) events() (relayport.Store, error) {
 	return postgres.NewRelayStore(k.db, &postgres.RelayStoreOptions{Log: slog.New(slog.DiscardHandler)})

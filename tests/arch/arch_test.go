@@ -47,7 +47,7 @@ var rules = []rule{
 
 	// A store imports what all stores share, never another store.
 	{"infrastructure/store", []string{domain, application, changefeed, uuid}},
-	{"infrastructure/store/cosmos", []string{domain, application, infra + "store/document", infra + "store/internal/", azure, uuid}},
+	{"infrastructure/store/cosmos", []string{domain, application, infra + "store/document", infra + "store/internal/", infra + "store/unitofwork", azure, uuid}},
 	{"infrastructure/store/cosmos/cosmosrelay", []string{changefeed, infra + "relay/relayport", infra + "store/cosmos", infra + "store/document", azure}},
 	{"infrastructure/store/postgres", records("github.com/jackc/pgx/v5")},
 	{"infrastructure/store/firestore", records(firestore, "google.golang.org/")},
@@ -91,7 +91,7 @@ var rules = []rule{
 	{"cmd", []string{"feedbox/", "github.com/", "golang.org/x/", "go.uber.org/fx", "google.golang.org/", "cloud.google.com/"}},
 }
 
-// records is the rule of a store that keeps aggregates in rows or documents of one table each.
+// records is the rule of a store on package recordstore.
 func records(driver ...string) []string {
 	return append(driver, domain, application, changefeed, infra+"relay/relayport", infra+"store/document", infra+"store/recordstore", uuid)
 }

@@ -39,7 +39,7 @@ var rooms = []room{
 // wiringRooms lists the layers of package wiring, from the top.
 var wiringRooms = []room{
 	{"modules", []string{"page", "api", "relay", "operator"}},
-	{"kinds", []string{"store", "store_cosmos", "store_postgres", "store_firestore", "rows", "broker", "broker_servicebus", "broker_rabbitmq", "broker_sqs"}},
+	{"kinds", []string{"store", "store_cosmos", "store_postgres", "store_firestore", "contact_records", "broker", "broker_servicebus", "broker_rabbitmq", "broker_sqs"}},
 	{"clients", []string{"clients", "failpoints"}},
 	{"process", []string{"process", "params"}},
 	{"life", []string{"doc", "lifecycle", "stops", "signals", "garbage"}},

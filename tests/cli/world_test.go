@@ -24,7 +24,7 @@ type world struct {
 	cosmos *cosmosemu.Server
 	bus    *busemu.Server
 	data   *azcosmos.ContainerClient
-	lot    *parkedlot.Lot
+	lot    *parkedlot.Store
 	leases *changefeed.Operator
 	sent   map[string]int // events seeded, by key
 }
@@ -85,7 +85,7 @@ func newWorld() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.lot, err = parkedlot.New(lot); err != nil {
+	if w.lot, err = parkedlot.NewStore(lot); err != nil {
 		return nil, err
 	}
 	feed, err := cosmosfeed.NewFeed(client, database, data)

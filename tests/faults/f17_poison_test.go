@@ -195,7 +195,7 @@ func (p *poisoning) history(run *verify.Run) {
 // with feedbox parked retry.
 func (p *poisoning) repair() {
 	p.s.Helper()
-	lot, err := parked.New(p.parked)
+	lot, err := parked.NewStore(p.parked)
 	if err != nil {
 		p.s.Fatal(err)
 	}

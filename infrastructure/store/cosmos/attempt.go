@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// outcome is what one attempt to save came to.
+// outcome is the result of one attempt to save.
 type outcome struct {
 	saved   []DataObject // if err is nil
 	err     error
@@ -21,10 +21,10 @@ type outcome struct {
 	failed  int  // the operation that was refused; -1 if the request was
 }
 
-// mayBeOwn reports whether the refusal can come from an earlier attempt that was
-// applied after all. Operations that begin with an event are fenced by its id: a
-// conflict on it is the one sign, and a sure one. Without an event, any refusal
-// over the state of a document can be it, if the outcome of an attempt is unknown.
+// mayBeOwn reports whether an earlier attempt that was applied may have caused the refusal. If
+// the operations begin with an event, only a conflict on its id shows that, because the id is
+// never reused. Without an event, any refusal by the state of a document may be such a case if
+// the outcome of an attempt is unknown.
 func (o outcome) mayBeOwn(ops []operation, unknown bool) bool {
 	if ops[0].isEvent() {
 		return fault.Is(o.err, fault.Conflict) && ops[max(o.failed, 0)].isEvent()
@@ -37,25 +37,15 @@ func (o outcome) mayBeOwn(ops []operation, unknown bool) bool {
 	}
 }
 
-// final reports whether the state of the documents refused the attempt, so that
-// it would refuse any other one too.
-func (o outcome) final() bool {
-	switch fault.KindOf(o.err) {
-	case fault.Conflict, fault.PreconditionFailed, fault.NotFound, fault.TooLarge:
-		return !o.unknown
-	default:
-		return false
-	}
-}
-
-// transient reports whether the attempt was refused for a reason that passes.
+// transient reports whether the attempt was refused for a reason that passes. A request that
+// was never sent does not count: the SDK has tried to connect for seconds already.
 func (o outcome) transient() bool {
 	return (fault.Is(o.err, fault.Throttled) || fault.Is(o.err, fault.Unavailable)) && !store.NeverSent(o.err)
 }
 
 // send makes one attempt: a point write for one operation, else a batch.
 func (c *ContainerContext) send(ctx context.Context, ops []operation) outcome {
-	ctx, cancel := c.withAttemptTimeout(ctx)
+	ctx, cancel := c.options.WithAttemptTimeout(ctx)
 	defer cancel()
 	ctx = policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
 	if len(ops) == 1 {
@@ -64,14 +54,7 @@ func (c *ContainerContext) send(ctx context.Context, ops []operation) outcome {
 	return c.sendBatch(ctx, ops)
 }
 
-func (c *ContainerContext) withAttemptTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	if c.options.AttemptTimeout < 0 {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, c.options.AttemptTimeout)
-}
-
-// refusedRequest is the outcome of a request that failed as a whole.
+// refusedRequest returns the outcome of a request that failed as a whole.
 func (c *ContainerContext) refusedRequest(ops []operation, err error) outcome {
 	c.session.Merge(store.SessionOf(err))
 	return outcome{err: store.AsFault(c.describe(ops), err), unknown: store.Ambiguous(err), failed: -1}
@@ -124,8 +107,8 @@ func (c *ContainerContext) sendBatch(ctx context.Context, ops []operation) outco
 	return c.readBatchReply(ops, reply)
 }
 
-// readBatchReply finds the operation that made the batch fail: the first whose
-// status is not 424, "failed for another one's sake".
+// readBatchReply finds the operation that made the batch fail: the first whose status is not
+// 424, failed dependency.
 func (c *ContainerContext) readBatchReply(ops []operation, reply azcosmos.TransactionalBatchResponse) outcome {
 	if len(reply.OperationResults) != len(ops) {
 		err := fmt.Errorf("%s: the reply has %d results", c.describe(ops), len(reply.OperationResults))
@@ -151,7 +134,7 @@ func (c *ContainerContext) readBatchReply(ops []operation, reply azcosmos.Transa
 	return outcome{saved: saved}
 }
 
-// saved returns the document as it is stored after the operation.
+// saved returns the stored document after the operation.
 func (op operation) saved(etag azcore.ETag) DataObject {
 	o := op.object
 	o.ETag = etag

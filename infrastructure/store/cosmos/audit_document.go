@@ -24,7 +24,7 @@ type auditedEventData struct {
 	Sequence int64     `json:"sequence"`
 }
 
-// auditDocumentID is one per commit, as a commit gives the aggregate a version.
+// auditDocumentID returns an id that is unique per commit, because each commit has its version.
 func auditDocumentID(version int64) string { return fmt.Sprintf("audit-%d", version) }
 
 func encodeAudit(e query.AuditEntry, idMember string, ttl time.Duration) (DataObject, error) {
@@ -32,7 +32,7 @@ func encodeAudit(e query.AuditEntry, idMember string, ttl time.Duration) (DataOb
 	for _, one := range e.Events {
 		data.Events = append(data.Events, auditedEventData(one))
 	}
-	raw, err := marshalBehindID(idMember, e.AggregateID, data)
+	raw, err := marshalWithID(idMember, e.AggregateID, data)
 	if err != nil {
 		return DataObject{}, fmt.Errorf("encode audit entry %d of %s: %w", e.Version, e.AggregateID, err)
 	}

@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// auditQuery runs within one partition key, where the service orders by itself.
+// auditQuery runs within one partition key, where the service supports ORDER BY.
 const auditQuery = `SELECT VALUE c.data FROM c WHERE c.type = @type ORDER BY c.data.version`
 
 // AuditReader reads audit trails. It is safe for concurrent use.

@@ -16,15 +16,14 @@ import (
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// Batch is one transaction of an outbox. Its methods but Commit only note what is to be
-// done, and each returns the batch. It serves one goroutine. The zero Batch and nil fail
-// with an error.
+// Batch is one transaction of an outbox. All methods except Commit only add operations and
+// return the batch. It serves one goroutine. The zero Batch and nil fail with an error.
 type Batch struct {
 	documents ContainerContext
 	key       string
 	keyMember string
-	events    []Event // written by Commit, which knows the context
-	sealed    bool    // Commit was called: what is sent stays the same
+	events    []Event // encoded by Commit, because the trace context comes from its context
+	sealed    bool    // Commit was called: a repeated Commit must send the same
 	committed bool
 	faults    []error
 }
@@ -33,33 +32,32 @@ type Batch struct {
 type Event struct {
 	// Action names the event's type; it is the subject of the message. Required.
 	Action string
-	// Data encodes to a JSON object without members of the names that all events have (see
-	// JSONEvent). Nil: there is no more to say.
+	// Data encodes to a JSON object without the members that all events have (see
+	// document.JSONEvent). Nil: no members.
 	Data any
-	// ID is unique and never used again: the message id. Default: a new one.
+	// ID is the message id. It must be unique and never be reused. Default: a new one.
 	ID uuid.UUID
-	// Sequence counts the events of the key from 1 without a gap; Version is that of what
-	// they happened to. Whoever knows them lets the relay and the inbox find what is missing.
-	// 0: not known.
+	// Sequence counts the events of the key from 1 without a gap, so that the relay and the
+	// inbox can detect missing events. Version is the version of the changed object. 0: not
+	// known.
 	Sequence, Version int64
-	// At is when it happened. Default: when the batch is committed.
+	// At is the time of the event. Default: the time of the commit.
 	At time.Time
 }
 
-// Committed says what a batch has left.
+// Committed is the result of a batch.
 type Committed struct {
-	// ETags are those of the documents that were put, by their ids, quoted as in HTTP. One
-	// is empty when the commit was made but its answer was lost and the document has been
-	// changed by another since.
+	// ETags are the ETags of the documents that were put, by their ids, quoted as in HTTP. An
+	// ETag is empty if the answer was lost and the document has been changed since.
 	ETags map[string]string
 	// SessionToken makes a later read see this commit. It may be empty.
 	SessionToken string
 }
 
-// Put notes that doc is to be stored: in the place of the document that has this ETag, or as
-// a new one if it is empty. Doc encodes to a JSON object with an id, a string; the partition
-// key is added where it is not there. Another ETag fails Commit with
-// fault.PreconditionFailed, an id that exists with fault.Conflict.
+// Put adds a write of doc: it replaces the document with this ETag, or creates one if etag is
+// empty. doc must encode to a JSON object with an id, a string; a missing partition key is added.
+// If the stored ETag differs, Commit fails with fault.PreconditionFailed; if the id of a new
+// document exists, with fault.Conflict.
 func (b *Batch) Put(doc any, etag string) *Batch {
 	if !b.ready() {
 		return b.orNew()
@@ -75,7 +73,7 @@ func (b *Batch) Put(doc any, etag string) *Batch {
 	return b.fail("put", b.documents.track(v, DataObject{ID: id, PartitionKey: b.key, ETag: azcore.ETag(etag)}, body))
 }
 
-// Delete notes that the document is to be removed that has this ETag, which is required.
+// Delete adds the deletion of a document. The ETag is required.
 func (b *Batch) Delete(id, etag string) *Batch {
 	if !b.ready() {
 		return b.orNew()
@@ -83,13 +81,12 @@ func (b *Batch) Delete(id, etag string) *Batch {
 	return b.fail("delete", b.documents.track(verbDelete, DataObject{ID: id, PartitionKey: b.key, ETag: azcore.ETag(etag)}, nil))
 }
 
-// Emit notes an event of that action; data is that of Event.
+// Emit adds an event with that action and data.
 func (b *Batch) Emit(action string, data any) *Batch {
 	return b.EmitEvent(Event{Action: action, Data: data})
 }
 
-// EmitEvent is Emit for an event about which more is known. Events are in the order of the
-// calls.
+// EmitEvent adds an event. Events keep the order of the calls.
 func (b *Batch) EmitEvent(e Event) *Batch {
 	if !b.ready() {
 		return b.orNew()
@@ -107,7 +104,7 @@ func (b *Batch) EmitEvent(e Event) *Batch {
 	return b
 }
 
-// After makes the session token of the answer stand for what the caller has seen before, too.
+// After makes the session token of the answer also cover an earlier token of the caller.
 func (b *Batch) After(sessionToken string) *Batch {
 	if !b.ready() {
 		return b.orNew()
@@ -117,12 +114,11 @@ func (b *Batch) After(sessionToken string) *Batch {
 	return b.fail("after", err)
 }
 
-// Commit stores all that was noted, everything or nothing. How its outcome becomes certain
-// says ContainerContext.Save; a Commit that failed may be called again and sends the same.
+// Commit stores all operations, everything or nothing, by ContainerContext.Save. A Commit that
+// failed may be called again and sends the same.
 //
-// Errors: what was wrong with the calls before, and faults: Conflict, PreconditionFailed,
-// NotFound, TooLarge, Throttled, Unavailable (CodeOutcomeUnknown when no attempt gave an
-// answer), Internal.
+// Errors: those of the earlier calls, and faults: Conflict, PreconditionFailed, NotFound,
+// TooLarge, Throttled, Unavailable (CodeOutcomeUnknown if no attempt got an answer), Internal.
 func (b *Batch) Commit(ctx context.Context) (Committed, error) {
 	if b == nil || b.documents.container == nil {
 		b = b.orNew()
@@ -154,7 +150,7 @@ func (b *Batch) Commit(ctx context.Context) (Committed, error) {
 	return done, nil
 }
 
-// addEvents puts the events into the transaction, once.
+// addEvents adds the events to the transaction, once.
 func (b *Batch) addEvents(ctx context.Context) error {
 	for i := range b.events {
 		e := &b.events[i]
@@ -198,7 +194,7 @@ func (b *Batch) eventDocument(ctx context.Context, e *Event) (DataObject, error)
 	return DataObject{ID: e.ID.String(), PartitionKey: b.key, KeyMember: b.keyMember, Type: document.TypeEvent, Data: data, TTL: seconds(b.documents.options.EventTTL)}, err
 }
 
-// encode returns the id of a document and its text, with the partition key in it.
+// encode returns the id of a document and its JSON text with the partition key.
 func (b *Batch) encode(doc any) (id string, body []byte, err error) {
 	text, err := json.Marshal(doc)
 	if err != nil {
@@ -225,7 +221,7 @@ func (b *Batch) encode(doc any) (id string, body []byte, err error) {
 	return id, text, nil
 }
 
-// fail notes what is wrong with a call; nil is nothing.
+// fail adds the error of a call, if there is one.
 func (b *Batch) fail(call string, err error) *Batch {
 	if err != nil {
 		b.faults = append(b.faults, fmt.Errorf("cosmos: %s: %w", call, err))
@@ -233,19 +229,18 @@ func (b *Batch) fail(call string, err error) *Batch {
 	return b
 }
 
-// ready reports whether the batch can take more: an outbox has begun it, and it was not
-// sent yet.
+// ready reports whether the batch accepts operations: it was begun by an outbox and is not
+// committed yet.
 func (b *Batch) ready() bool { return b != nil && b.documents.container != nil && !b.sealed }
 
-// orNew returns the batch itself, or in the place of none and the zero one a batch that
-// fails.
+// orNew adds the error of a batch that is not ready and returns the batch, or a new one for nil.
 func (b *Batch) orNew() *Batch {
 	if b == nil {
 		b = &Batch{}
 	}
 	switch {
 	case b.sealed:
-		b.fail("batch", errors.New("it takes no more once Commit was called; begin another"))
+		b.fail("batch", errors.New("it accepts no operations after Commit; begin another"))
 	case len(b.faults) == 0:
 		b.fail("batch", errors.New("it was not begun by Outbox.Batch"))
 	}

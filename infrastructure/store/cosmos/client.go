@@ -11,7 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// ClientConfig says how to reach a Cosmos DB account.
+// ClientConfig is the address of a Cosmos DB account and its credentials.
 type ClientConfig struct {
 	// Endpoint is the account's URL, such as https://contoso.documents.azure.com:443/.
 	Endpoint string
@@ -21,17 +21,17 @@ type ClientConfig struct {
 	Credential azcore.TokenCredential
 	// PreferredRegions are tried in this order for reads.
 	PreferredRegions []string
-	// Options are those of the HTTP pipeline: transport, retries, telemetry. What
-	// they leave open: application id "feedbox", 10 s for an answer (azcosmos has no
-	// limit of its own, and a connection that a firewall has forgotten stays silent;
-	// it does not try again then, see cosmos_client_retry_policy.go), 3 retries of throttled reads, each after at most 2 s. Commits have
-	// their own retries, see Options.
+	// Options configure the HTTP pipeline: transport, retries, telemetry. Defaults:
+	// application id "feedbox"; 10 s for an answer; 3 retries of throttled reads, each after
+	// at most 2 s. The limit of 10 s is needed because azcosmos has none, and a connection
+	// that a firewall has dropped stays silent; azcosmos does not retry then, see
+	// cosmos_client_retry_policy.go. Commits have their own retries, see Options.
 	Options azcore.ClientOptions
 }
 
-// NewClient returns a client of the account. It connects with the first request;
-// if that one fails, the client answers with its error for five minutes (azcosmos
-// keeps the account's properties that long), so an emulator must be up first.
+// NewClient returns a client of the account. It connects with the first request. If that fails,
+// the client returns its error for five minutes, because azcosmos caches the account's
+// properties that long; so an emulator must be started first.
 func NewClient(c ClientConfig) (*azcosmos.Client, error) {
 	if err := c.validate(); err != nil {
 		return nil, err

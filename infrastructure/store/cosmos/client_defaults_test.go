@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A throttled read is tried again three times, after little; the service sees who asks.
+// A throttled read is retried three times with short waits, and carries a user agent.
 func TestDefaultsOfAClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		throttled := status(http.StatusTooManyRequests)

@@ -16,8 +16,8 @@ import (
 	"feedbox/infrastructure/store/cosmos"
 )
 
-// forgotten answers nothing to its first request of an item, as a connection does that
-// a firewall has dropped without a word.
+// forgotten does not answer the first request of an item, like a connection that a firewall has
+// dropped.
 type forgotten struct{ reads int }
 
 func (f *forgotten) Do(r *http.Request) (*http.Response, error) {
@@ -32,7 +32,7 @@ func (f *forgotten) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
 }
 
-func TestARequestThatIsNotAnsweredEnds(t *testing.T) {
+func TestUnansweredRequestTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wire := &forgotten{}
 		client, err := cosmos.NewClient(cosmos.ClientConfig{

@@ -48,8 +48,7 @@ func TestReadContact(t *testing.T) {
 	}
 }
 
-// A token of a state the store has not reached is a passing failure, not a
-// missing contact.
+// A session token ahead of the store is a transient failure, not a missing contact.
 func TestReadAheadOfTheStore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
@@ -119,7 +118,7 @@ func TestPagesShowEveryContactOnce(t *testing.T) {
 	}
 }
 
-func TestAForeignContinuationIsInvalid(t *testing.T) {
+func TestForeignContinuationIsInvalid(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	_, err := mediator.Send(t.Context(), w.app, contacts.ReadContacts{Continuation: "gibberish"})

@@ -10,8 +10,8 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// ContainerContext collects what is to be created and replaced under one
-// partition key, and saves it as one transaction. It serves one goroutine.
+// ContainerContext collects operations on documents of one partition key and saves them as one
+// transaction. It serves one goroutine.
 type ContainerContext struct {
 	container *azcosmos.ContainerClient
 	options   Options
@@ -40,26 +40,25 @@ func newContainerContext(container *azcosmos.ContainerClient, options Options, s
 	return ContainerContext{container: container, options: options, session: session}
 }
 
-// Create notes that o is to be stored. An id that exists fails Save with
-// fault.Conflict.
+// Create adds the creation of o. If the id exists, Save fails with fault.Conflict.
 func (c *ContainerContext) Create(o DataObject) error { return c.track(verbCreate, o, nil) }
 
-// Update notes that o replaces the stored document that has o's ETag. Another
-// ETag fails Save with fault.PreconditionFailed.
+// Update adds the replacement of the stored document by o. If the stored ETag is not that of o,
+// Save fails with fault.PreconditionFailed.
 func (c *ContainerContext) Update(o DataObject) error { return c.track(verbReplace, o, nil) }
 
-// Reset forgets all that was noted. Nothing of it was or will be written.
+// Reset removes all operations.
 func (c *ContainerContext) Reset() {
 	c.partitionKey, c.operations = "", nil
 }
 
-// Contains reports whether something is noted for the document with this id.
+// Contains reports whether there is an operation on the document with this id.
 func (c *ContainerContext) Contains(id string) bool {
 	return slices.ContainsFunc(c.operations, func(op operation) bool { return op.object.ID == id })
 }
 
-// track notes an operation. Body is a document with a shape of its own, of which o has the
-// id, the partition key and the ETag, and no more; nil encodes o.
+// track adds an operation. body is the document to send if it has a form of its own; o then has
+// only its id, partition key and ETag. If body is nil, o is encoded.
 func (c *ContainerContext) track(v verb, o DataObject, body []byte) error {
 	switch {
 	case o.ID == "" || o.PartitionKey == "":
@@ -83,12 +82,12 @@ func (c *ContainerContext) track(v verb, o DataObject, body []byte) error {
 	return nil
 }
 
-// isEvent reports whether op stores an event: a create, under an id that is used once, ever.
+// isEvent reports whether op creates an event. Its id is never reused.
 func (op operation) isEvent() bool { return op.object.Type == document.TypeEvent }
 
-// ordered returns the operations as they are sent: event creates first, else in
-// the order they were noted. A batch is executed in order and stops at its first
-// failure, so an event that is stored already is met before anything else.
+// ordered returns the operations in the order in which they are sent: event creates first, the
+// others as they were added. A batch is executed in order and stops at its first failure, so a
+// conflict on a stored event is reported before any other refusal.
 func (c *ContainerContext) ordered() []operation {
 	slices.SortStableFunc(c.operations, func(a, b operation) int {
 		switch {

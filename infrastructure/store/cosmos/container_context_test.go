@@ -14,7 +14,7 @@ import (
 )
 
 func emptyContext() *ContainerContext {
-	options, _ := (*Options)(nil).withDefaults()
+	options, _ := withDefaults(nil)
 	c := newContainerContext(nil, options, store.Session{})
 	return &c
 }
@@ -109,11 +109,11 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// The size that is checked is that of the request the SDK sends, to the byte.
+// The checked size is the exact size of the request that the SDK sends.
 func TestSizeIsThatOfTheRequest(t *testing.T) {
 	t.Parallel()
 	container, s := play(t, stored(3), respond(http.StatusCreated, "", "etag", `"e"`))
-	options, _ := (*Options)(nil).withDefaults()
+	options, _ := withDefaults(nil)
 	c := newContainerContext(container, options, store.Session{})
 	html := object("replaced", 1)
 	html.Data = json.RawMessage(`{"a":"\u003cb\u003e\u0026\u2028 é"}`) // as it is encoded
@@ -170,13 +170,13 @@ func TestTooLargeIsRefusedBeforeTheCall(t *testing.T) {
 func TestOptionsReportEveryFault(t *testing.T) {
 	t.Parallel()
 	const long = maxTTL + 1
-	_, err := (&Options{EventTTL: long, DeletedTTL: long, RequestTTL: long, AuditTTL: long}).withDefaults()
+	_, err := withDefaults(&Options{EventTTL: long, DeletedTTL: long, RequestTTL: long, AuditTTL: long})
 	for _, name := range []string{"EventTTL", "DeletedTTL", "RequestTTL", "AuditTTL"} {
 		if err == nil || !strings.Contains(err.Error(), name+" is longer") {
 			t.Errorf("error %v; want one of %s", err, name)
 		}
 	}
-	defaults, err := (&Options{}).withDefaults()
+	defaults, err := withDefaults(&Options{})
 	if err != nil || defaults.Traceparent(t.Context()) != "" {
 		t.Errorf("%+v, %v", defaults, err)
 	}
@@ -187,7 +187,7 @@ func TestOptionsReportEveryFault(t *testing.T) {
 	}); fmt.Sprintf("%+v", defaults) != fmt.Sprintf("%+v", want) {
 		t.Errorf("defaults %+v; want %+v", defaults, want)
 	}
-	o, err := (&Options{EventTTL: -1, Attempts: -1, Backoff: -1, MaxThrottleWait: -1}).withDefaults()
+	o, err := withDefaults(&Options{EventTTL: -1, Attempts: -1, Backoff: -1, MaxThrottleWait: -1})
 	if err != nil || o.EventTTL != -1 || o.Attempts != 1 || o.Backoff != 0 || o.MaxThrottleWait != 0 {
 		t.Errorf("%+v, %v", o, err)
 	}

@@ -1,46 +1,44 @@
-// Package cosmos keeps aggregates and their events in Azure Cosmos DB for NoSQL: the
-// transactional outbox.
+// Package cosmos is the transactional outbox in Azure Cosmos DB for NoSQL: it keeps aggregates
+// and their events.
 //
-// One container holds both, partitioned by /partitionKey, which is the aggregate's
-// id. An aggregate and the events of a change are therefore in one logical
-// partition and are written by one transactional batch: all or nothing. The
-// change feed of that container is the outbox. It may hold aggregates of several kinds.
+// One container holds both, partitioned by /partitionKey, the id of the aggregate. An aggregate
+// and the events of a change are therefore in one logical partition, and one transactional batch
+// writes them: all or nothing. The change feed of the container is the outbox. A container may
+// hold aggregates of several kinds.
 //
-// Documents (document.go) are {id, partitionKey, type, data, ttl}. A Kind says what is in
-// data; JSON makes one with encoding/json.
-// The relay passes the data of an event to the broker byte for byte.
+// Documents (document.go) are {id, partitionKey, type, data, ttl}. A document.Kind defines data;
+// document.JSON makes one that uses encoding/json. The relay passes the data of an event to the
+// broker byte for byte.
 //
 // The write side, from the outside in:
 //
-//   - UnitsOfWork begins a UnitOfWork per command. It implements the ports of
-//     application/command.
-//   - UnitOfWork reads an aggregate, and at commit puts its pending events into the
-//     transaction, through the mediator if there is one.
-//   - ContainerContext collects the documents of one partition key and saves
-//     them: one as a point write, several as a transactional batch.
+//   - NewUnitsOfWork returns the units of work (package unitofwork) of a container.
+//   - A transaction reads aggregates, and at commit turns a change into documents.
+//   - ContainerContext collects the documents of one partition key and saves them: a single one
+//     by a point write, several by a transactional batch.
 //
-// Whoever has documents and no aggregates begins at the last step: Outbox and its Batch.
+// A caller with documents but without aggregates uses Outbox and its Batch, which use a
+// ContainerContext directly.
 //
 // Invariants:
 //
-//   - A replace or deletion always carries If-Match with the ETag of the document the
-//     change was made to. There is no last-writer-wins.
-//   - Event creates come before all other operations of a batch. Event ids are
-//     never used twice. So a conflict on the id of an own event proves that the
-//     same batch was stored by an earlier attempt whose answer was lost: that is
-//     how an ambiguous outcome is resolved (see transaction.go).
-//   - A stale replica may delay a command but decides nothing: what is written is
-//     guarded by its ETag, and a read that would end in NotFound, in
-//     PreconditionFailed or in "nothing to change" is confirmed by the primary.
+//   - A replace or deletion always carries If-Match with the ETag of the document that was
+//     changed. There is no last-writer-wins.
+//   - Event creates come before all other operations of a batch, and event ids are never reused.
+//     So a conflict on the id of an own event proves that an earlier attempt stored the same
+//     batch and its answer was lost. This resolves an unknown outcome (see transaction.go).
+//   - A stale replica may delay a command but decides nothing: writes are guarded by ETags, and
+//     a read that would end in NotFound, in PreconditionFailed or in "nothing to change" is
+//     confirmed by the primary.
 //
-// Parked events are another subject: package parked beside this one.
+// Package parked keeps parked events.
 //
 // The read side is Reader, Pager and AuditReader. It needs no unit of work.
 //
-// Errors leave this package as faults (internal/store). The package starts no
-// goroutines. UnitsOfWork, Outbox and the readers are safe for concurrent use; a
-// UnitOfWork, a Batch and what hangs on them serve one goroutine.
+// Errors leave this package as faults (internal/store). The package starts no goroutines.
+// UnitsOfWork, Outbox and the readers are safe for concurrent use; a unit of work and a Batch
+// serve one goroutine.
 //
-// Sources: the REST reference of Cosmos DB (documents, transactional batch,
-// query, status codes) and the azcosmos v1.5.0 sources.
+// Sources: the REST reference of Cosmos DB (documents, transactional batch, query, status codes)
+// and the azcosmos v1.5.0 sources.
 package cosmos

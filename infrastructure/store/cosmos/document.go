@@ -13,38 +13,37 @@ import (
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// never is the TTL of a document that does not expire, in a container whose
-// default TTL is on.
+// never is the TTL of a document that does not expire in a container with TTL enabled.
 const never = -1
 
-// DataObject is a stored document: what all documents share, and the data.
+// DataObject is a stored document: the members of all documents, and its data.
 type DataObject struct {
 	// ID is unique within the partition key.
 	ID string
 	// PartitionKey is the id of the aggregate the document belongs to.
 	PartitionKey string
-	// KeyMember is the member that holds the partition key where the document is to be sent;
-	// empty is that of PartitionKeyPath.
+	// KeyMember is the member for the partition key in a document to be sent; empty is that of
+	// PartitionKeyPath.
 	KeyMember string
-	// Type says what Data holds.
+	// Type is the type of Data.
 	Type string
-	// Data is a JSON object, compact and escaped as encoding/json writes it where
-	// the document is to be sent.
+	// Data is a JSON object. In a document to be sent it is compact and escaped as
+	// encoding/json writes it.
 	Data json.RawMessage
 	// TTL is the lifetime in seconds from the last write; -1 is for ever.
 	TTL int
-	// ETag changes with every write. It is quoted as in HTTP and empty while the
-	// document was never stored, or its ETag is not known.
+	// ETag changes with every write. It is quoted as in HTTP, and empty if the document was
+	// never stored or its ETag is not known.
 	ETag azcore.ETag
 }
 
-// Room for usual documents, in bytes.
+// Initial buffers, in bytes.
 const (
 	dataRoom     = 640
 	envelopeRoom = 192
 )
 
-// encode returns the document as it is sent. The ETag is not part of it.
+// encode returns the JSON text to send, without the ETag.
 func (o DataObject) encode() ([]byte, error) {
 	w := jsontext.NewWriter(len(o.Data) + envelopeRoom)
 	w.Object(func() {
@@ -61,9 +60,8 @@ func (o DataObject) encode() ([]byte, error) {
 	return raw, nil
 }
 
-// decodeObject reads a document as it was received, but for its partition key, which the
-// reader knows, and its lifetime. It goes over it once, and leaves the data as it stands:
-// what it returns shares the memory of raw.
+// decodeObject decodes a received document, except its partition key, which the caller knows,
+// and its lifetime. The data is not decoded and shares the memory of raw.
 func decodeObject(raw []byte) (DataObject, error) {
 	var o DataObject
 	s := jsontext.NewScanner(raw)
@@ -95,8 +93,8 @@ func decodeObject(raw []byte) (DataObject, error) {
 	return o, nil
 }
 
-// seconds turns a lifetime into a TTL: whole seconds, rounded up, at least 1.
-// A negative lifetime is for ever.
+// seconds returns a lifetime as a TTL: whole seconds, rounded up, at least 1. A negative lifetime
+// is for ever.
 func seconds(lifetime time.Duration) int {
 	if lifetime < 0 {
 		return never

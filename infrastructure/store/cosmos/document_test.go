@@ -79,8 +79,8 @@ func goldenState(t *testing.T) contact.State {
 	}
 }
 
-// compareGolden compares a stored document with testdata/name, which is indented
-// for people. What is stored is the same without the white space.
+// compareGolden compares a stored document with testdata/name, which is indented for readers. The
+// stored document is the same without white space.
 func compareGolden(t *testing.T, name string, o cosmos.DataObject) {
 	t.Helper()
 	raw, err := o.Encode()
@@ -176,7 +176,7 @@ func TestStoredEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		compareGolden(t, name, o)
-		// What is stored is what the relay reads.
+		// The relay decodes the stored form.
 		raw, _ := o.Encode()
 		message, isEvent, err := document.EventDecoder{}.Decode(raw)
 		if err != nil || !isEvent || message.ID != o.ID || message.Key != o.PartitionKey || message.Action != e.Action() ||
@@ -220,8 +220,8 @@ func TestStoredNotes(t *testing.T) {
 	}
 }
 
-// The hash of the request that created a contact is the store's business only.
-func TestTheRequestHashIsNotInTheEvent(t *testing.T) {
+// The hash of the request that created a contact is internal to the store.
+func TestEventHasNoRequestHash(t *testing.T) {
 	t.Parallel()
 	state := goldenState(t)
 	state.RequestHash = "a1b2c3"
@@ -240,14 +240,14 @@ type strangeEvent struct{ event.Meta }
 func (strangeEvent) Action() string                   { return "StrangeEvent" }
 func (e strangeEvent) Stamped(_, _ int64) event.Event { return e }
 
-func TestAnEventWithoutAShapeIsAnError(t *testing.T) {
+func TestEventWithoutEncoderIsAnError(t *testing.T) {
 	t.Parallel()
 	if _, err := encodeEvent(strangeEvent{}, time.Hour, ""); err == nil {
 		t.Error("encoded")
 	}
 }
 
-func TestDecodeContactRefusesWhatIsNone(t *testing.T) {
+func TestDecodeContactRefusesOtherDocuments(t *testing.T) {
 	t.Parallel()
 	o, err := encodeContact(goldenState(t), time.Hour)
 	if err != nil {

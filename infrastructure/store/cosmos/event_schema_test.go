@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// eventSchema is the contract that other services write by.
+// eventSchema is the contract for other services.
 func eventSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	schema, err := jsonschema.NewCompiler().Compile("event.schema.json")
@@ -28,8 +28,8 @@ func valid(t *testing.T, schema *jsonschema.Schema, raw string) error {
 	return schema.Validate(document)
 }
 
-// Our own events keep the contract.
-func TestOurEventsKeepTheSchema(t *testing.T) {
+// Our own events match the contract.
+func TestEventsMatchTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := eventSchema(t)
 	golden, err := filepath.Glob(filepath.Join("testdata", "documents", "event_*.json"))
@@ -56,8 +56,8 @@ func TestOurEventsKeepTheSchema(t *testing.T) {
 	}
 }
 
-// What the schema says of a document is what the relay does with it.
-func TestTheRelayKeepsTheSchema(t *testing.T) {
+// The relay accepts exactly the documents that the schema allows.
+func TestRelayAcceptsTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := eventSchema(t)
 	const good = `{"id":"e1","partitionKey":"k","type":"domainEvent","ttl":60,"data":{"action":"A","sequence":1,"aggregateVersion":2,"createdAt":"2026-03-01T12:00:00Z","traceparent":"x","other":[1]},"mine":true}`

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// EventStore reads events where they were committed. It is safe for concurrent use.
+// EventStore reads and replaces stored events. It is safe for concurrent use.
 type EventStore struct {
 	container *azcosmos.ContainerClient
 	decoder   document.EventDecoder
@@ -19,7 +19,7 @@ type EventStore struct {
 
 var _ relay.Stored = EventStore{}
 
-// NewEventStore returns the events of container that decoder tells from other documents.
+// NewEventStore returns the events of container that decoder accepts.
 func NewEventStore(container *azcosmos.ContainerClient, decoder document.EventDecoder) (EventStore, error) {
 	if container == nil {
 		return EventStore{}, errors.New("cosmos: an event store needs a container")
@@ -27,8 +27,8 @@ func NewEventStore(container *azcosmos.ContainerClient, decoder document.EventDe
 	return EventStore{container, decoder}, nil
 }
 
-// Event implements relay.Stored by a point read. A change of the last moment may not be in
-// it yet: whoever made it is another client, whose session token is not known here.
+// Event implements relay.Stored by a point read. It may miss a change that was just made by
+// another client, because the session token of that client is not known here.
 func (s EventStore) Event(ctx context.Context, key, id string) ([]byte, error) {
 	reply, err := s.container.ReadItem(ctx, keyValue(key), id, nil)
 	if err != nil {

@@ -26,8 +26,8 @@ func TestEventStore(t *testing.T) {
 	if !relay.SameContent(document.EventDecoder{}, raw, []byte(stored)) {
 		t.Errorf("read %s, want %s", raw, stored)
 	}
-	mended := `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"B","sequence":1}}`
-	if relay.SameContent(document.EventDecoder{}, raw, []byte(mended)) {
+	corrected := `{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"B","sequence":1}}`
+	if relay.SameContent(document.EventDecoder{}, raw, []byte(corrected)) {
 		t.Error("other content counts as the same")
 	}
 	for _, at := range [][2]string{{"k", "e2"}, {"other", "e1"}} {

@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
@@ -10,10 +11,11 @@ import (
 	"feedbox/domain/aggregate"
 	"feedbox/domain/event"
 	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/unitofwork"
 )
 
-// What the tests of the documents of contacts use: they are of package cosmos_test, since
-// the kind of contacts is built on this package.
+// Exports for the tests of the documents of contacts, which are in package cosmos_test because the
+// kind of contacts imports this package.
 var (
 	DecodeObject    = decodeObject
 	EncodeRequest   = encodeRequest
@@ -32,29 +34,33 @@ func DecodeAudit(id uuid.UUID, o DataObject) (query.AuditEntry, error) {
 	return data.entry(id), err
 }
 
-// DocumentOf returns the document of a as a commit leaves it.
+// DocumentOf returns the document of a after a commit.
 func DocumentOf[A aggregate.Aggregate](k *document.Kind[A], a A, commit aggregate.Commit, deletedTTL time.Duration) (DataObject, error) {
-	kind, err := withDefaults(k, &Options{DeletedTTL: deletedTTL})
+	kind, err := k.Checked()
 	if err != nil {
 		return DataObject{}, err
 	}
-	return documentOf(kind, a, commit)
+	data, err := kind.Data(a, commit)
+	return aggregateObject(kind.Type, &unitofwork.Change{ID: a.ID(), Deleted: a.Deleted(), DeletedTTL: cmp.Or(kind.DeletedTTL, deletedTTL), Data: data}), err
 }
 
 // AggregateOf reads an aggregate from its document.
-func AggregateOf[A aggregate.Aggregate](k *document.Kind[A], o DataObject) (A, error) {
-	kind, err := withDefaults(k, &Options{})
+func AggregateOf[A aggregate.Aggregate](k *document.Kind[A], o DataObject) (a A, err error) {
+	kind, err := k.Checked()
 	if err != nil {
-		panic(err)
+		return a, err
 	}
 	id, _ := uuid.Parse(o.ID)
-	return aggregateOf(kind, id, o)
+	state, err := (&transaction[A]{kind: kind}).state(id, o)
+	if err != nil {
+		return a, err
+	}
+	return kind.Restore(id, state.Data)
 }
 
 // EventDocumentOf returns the document of an event of an aggregate of that kind.
 func EventDocumentOf[A aggregate.Aggregate](k *document.Kind[A], e event.Event, ttl time.Duration, traceparent string) (DataObject, error) {
-	var documents ContainerContext
-	documents.options = Options{EventTTL: ttl}
-	b := eventOutbox{documents: &documents, encode: k.EventData}
-	return b.document(e, traceparent)
+	data, err := k.EventData(e, traceparent)
+	meta := e.Metadata()
+	return eventObject(unitofwork.Event{ID: meta.ID.String(), Key: meta.AggregateID.String(), Data: data}, &Options{EventTTL: ttl}), err
 }

@@ -10,19 +10,19 @@ import (
 )
 
 // NoteRequest implements command.Journal.
-func (w *UnitOfWork[A]) NoteRequest(r command.Request) error {
-	o, err := encodeRequest(r, w.kind.IDMember, w.documents.options.RequestTTL)
+func (t *transaction[A]) NoteRequest(r command.Request) error {
+	o, err := encodeRequest(r, t.kind.IDMember, t.documents.options.RequestTTL)
 	if err != nil {
 		return err
 	}
-	w.requests = append(w.requests, o)
+	t.requests = append(t.requests, o)
 	return nil
 }
 
-// FindRequest implements command.Journal. It asks the primary: whether a request
-// was answered is not to be decided by a replica that lags behind.
-func (w *UnitOfWork[A]) FindRequest(ctx context.Context, aggregateID uuid.UUID, id string) (command.Request, error) {
-	o, err := w.documents.readPrimary(ctx, partitionKeyOf(aggregateID), requestDocumentID(id))
+// FindRequest implements command.Journal. It asks the primary, because a replica that lags
+// may miss a request that was answered.
+func (t *transaction[A]) FindRequest(ctx context.Context, aggregateID uuid.UUID, id string) (command.Request, error) {
+	o, err := t.documents.readPrimary(ctx, partitionKeyOf(aggregateID), requestDocumentID(id))
 	if err != nil {
 		return command.Request{}, err
 	}
@@ -30,11 +30,11 @@ func (w *UnitOfWork[A]) FindRequest(ctx context.Context, aggregateID uuid.UUID, 
 }
 
 // NoteAudit implements command.Journal.
-func (w *UnitOfWork[A]) NoteAudit(e query.AuditEntry) error {
-	o, err := encodeAudit(e, w.kind.IDMember, w.documents.options.AuditTTL)
+func (t *transaction[A]) NoteAudit(e query.AuditEntry) error {
+	o, err := encodeAudit(e, t.kind.IDMember, t.documents.options.AuditTTL)
 	if err != nil {
 		return err
 	}
-	w.audits = append(w.audits, o)
+	t.audits = append(t.audits, o)
 	return nil
 }

@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/store/cosmos"
 )
 
-// dropReply lets the store work and loses its answer.
+// dropReply passes the request on and loses the answer.
 func dropReply(_ *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
 	if reply, err := pass(); err == nil {
 		_ = reply.Body.Close()
@@ -28,7 +28,7 @@ func dropReply(_ *http.Request, pass func() (*http.Response, error)) (*http.Resp
 	return nil, io.ErrUnexpectedEOF
 }
 
-// Many creates under one key at once, some with lost replies: one contact, one event.
+// Many concurrent creates under one key, some with lost replies, make one contact and one event.
 func TestCreatesUnderOneKey(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Backoff: -1}})
@@ -101,8 +101,8 @@ func TestUpdatesUnderOneKey(t *testing.T) {
 	}
 }
 
-// A keyed command that changes nothing leaves its note all the same.
-func TestAKeyOfNoChangeIsRemembered(t *testing.T) {
+// A keyed command without a change still leaves its note.
+func TestIdempotencyKeyWithoutAChangeIsRemembered(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	id := w.create().Contact.ID
@@ -174,9 +174,9 @@ func TestAuditTrail(t *testing.T) {
 	}
 }
 
-// An update of a stale state has the version of an entry that exists: it is a lost
-// race, not a conflict.
-func TestAuditOfAStaleCommit(t *testing.T) {
+// An update of a stale state has the version of an existing audit entry. It is a lost race, not a
+// conflict.
+func TestStaleCommitDoesNotConflictOnItsAuditEntry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{audit: true})
 	out := w.create()
@@ -192,7 +192,7 @@ func TestAuditOfAStaleCommit(t *testing.T) {
 	}
 }
 
-func TestAuditOfNobody(t *testing.T) {
+func TestAuditTrailOfUnknownContact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	if _, err := mediator.Send(t.Context(), w.app, contacts.ReadAudit{Trail: query.Trail{ID: uuid.New()}}); !fault.Is(err, fault.NotFound) {

@@ -18,7 +18,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// basket is an aggregate of somebody else's.
+// basket is an aggregate that the package does not know.
 type basket struct {
 	aggregate.Root
 	lines []string
@@ -77,7 +77,7 @@ func opening(key string) command.Creation[*basket] {
 	}
 }
 
-func TestAKindOfSomebodyElse(t *testing.T) {
+func TestUnitsOfWorkOfAnyKind(t *testing.T) {
 	t.Parallel()
 	w, baskets := newBaskets(t)
 	opened, err := baskets.Create(t.Context(), opening("k"))
@@ -101,13 +101,13 @@ func TestAKindOfSomebodyElse(t *testing.T) {
 	}
 	events, err := storedEvents(t, w.container, id.String())
 	must(t, err)
-	var told []string
+	var actions []string
 	for _, e := range events {
-		told = append(told, e.Action)
+		actions = append(actions, e.Action)
 	}
-	if strings.Join(told, " ") != "BasketOpenedEvent LineAddedEvent LineAddedEvent" || events[2].Sequence != 3 || !strings.Contains(string(events[1].Body), `"line":"pens"`) ||
+	if strings.Join(actions, " ") != "BasketOpenedEvent LineAddedEvent LineAddedEvent" || events[2].Sequence != 3 || !strings.Contains(string(events[1].Body), `"line":"pens"`) ||
 		!strings.Contains(string(events[1].Body), `"aggregateId":"`+id.String()+`"`) {
-		t.Errorf("events %v, the second %s", told, events[1].Body)
+		t.Errorf("events %v, the second %s", actions, events[1].Body)
 	}
 
 	reader, err := cosmos.NewJSONReader[basketState](w.container, "basket")
@@ -127,8 +127,8 @@ func TestAKindOfSomebodyElse(t *testing.T) {
 	}
 }
 
-// What a kind is deleted to outlives it, whatever the kind.
-func TestADeletedAggregateOfAnyKindIsContinued(t *testing.T) {
+// A tombstone outlives a deleted aggregate of any kind.
+func TestDeletedAggregateOfAnyKindIsContinued(t *testing.T) {
 	t.Parallel()
 	w, baskets := newBaskets(t)
 	opened, err := baskets.Create(t.Context(), opening("k"))
@@ -158,7 +158,7 @@ func TestADeletedAggregateOfAnyKindIsContinued(t *testing.T) {
 	}
 }
 
-func TestWhatAKindCannotStore(t *testing.T) {
+func TestKindRefusesReservedMembersAndUnknownEvents(t *testing.T) {
 	t.Parallel()
 	_, baskets := newBaskets(t)
 	opened, err := baskets.Create(t.Context(), opening(""))
@@ -178,7 +178,7 @@ func TestWhatAKindCannotStore(t *testing.T) {
 		return nil
 	})
 	if err == nil || !strings.Contains(err.Error(), "no encoder for UnknownEvent") {
-		t.Errorf("an event nobody registered: %v", err)
+		t.Errorf("an unregistered event: %v", err)
 	}
 }
 
@@ -186,7 +186,7 @@ type unknownEvent struct{}
 
 func (unknownEvent) Action() string { return "UnknownEvent" }
 
-func TestAKindThatLacksSomethingIsAnError(t *testing.T) {
+func TestIncompleteKindIsRefused(t *testing.T) {
 	t.Parallel()
 	w, _ := newOutbox(t)
 	whole := basketKind()

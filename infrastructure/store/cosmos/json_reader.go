@@ -9,8 +9,8 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// JSONReader reads the aggregates of a JSON kind for queries: one by its id, or page by
-// page. It is safe for concurrent use.
+// JSONReader reads the aggregates of a JSON kind for queries: one by its id, or pages. It is safe
+// for concurrent use.
 type JSONReader[S any] struct {
 	*Reader[document.Stored[S]]
 	*Pager[storedRow, document.Listed[S]]
@@ -21,8 +21,7 @@ type storedRow struct {
 	ETag string          `json:"_etag"`
 }
 
-// NewJSONReader returns a reader of the aggregates of the JSON kind of that type in
-// container.
+// NewJSONReader returns a reader of the aggregates of a JSON kind, by its document type.
 func NewJSONReader[S any](container *azcosmos.ContainerClient, documentType string) (*JSONReader[S], error) {
 	reader, err := NewReader(container, View[document.Stored[S]]{Type: documentType, Decode: func(data []byte) (document.Stored[S], uuid.UUID, bool, error) {
 		s, err := document.DecodeStored[S](data)

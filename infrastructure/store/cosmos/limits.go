@@ -13,7 +13,7 @@ const (
 	maxBatchBytes      = 2 << 20
 )
 
-// checkLimits refuses what the service would refuse, before it is sent.
+// checkLimits refuses operations that exceed the limits of the service, before they are sent.
 func checkLimits(ops []operation) error {
 	if len(ops) > maxBatchOperations {
 		return fault.New(fault.TooLarge, "too_many_operations",
@@ -26,9 +26,9 @@ func checkLimits(ops []operation) error {
 	return nil
 }
 
-// requestSize returns the length of the request body, in bytes: that of the
-// document for a point write, that of the array of operations for a batch (REST
-// reference, transactional batch; azcosmos cosmos_transactional_batch.go).
+// requestSize returns the length of the request body in bytes: of the document for a point
+// write, of the array of operations for a batch (REST reference, transactional batch; azcosmos
+// cosmos_transactional_batch.go).
 func requestSize(ops []operation) int {
 	if len(ops) == 1 {
 		return len(ops[0].body)

@@ -9,15 +9,8 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// Outbox is the transactional outbox for whoever has documents and no aggregates: what is
-// put and what is emitted under one partition key is stored in one transaction.
-//
-//	receipt, err := outbox.Batch("customer-7").
-//		Put(invoice, "").
-//		Emit("InvoiceIssuedEvent", issued).
-//		Commit(ctx)
-//
-// It is safe for concurrent use.
+// Outbox is the transactional outbox for callers that have documents but no aggregates. The
+// documents and events of a Batch are stored in one transaction. It is safe for concurrent use.
 type Outbox struct {
 	container *azcosmos.ContainerClient
 	keyMember string
@@ -26,12 +19,12 @@ type Outbox struct {
 
 // OutboxOptions tune an outbox. Nil and zero values are the defaults.
 type OutboxOptions struct {
-	// Options of which the lifetimes of deleted aggregates, requests and audit entries do
-	// not count.
+	// Options, except the lifetimes of deleted aggregates, requests and audit entries, which
+	// are not used.
 	Options
-	// KeyMember is the member of all documents that holds the partition key: the
-	// container's partition key path without the slash. Default "partitionKey". Another one
-	// goes into the relay's event contract, too.
+	// KeyMember is the member of all documents for the partition key: the container's
+	// partition key path without the slash. Default "partitionKey". Any other name must also
+	// be set in the relay's event contract.
 	KeyMember string
 }
 
@@ -43,15 +36,15 @@ func NewOutbox(container *azcosmos.ContainerClient, o *OutboxOptions) (*Outbox, 
 	if o == nil {
 		o = &OutboxOptions{}
 	}
-	options, err := o.withDefaults()
+	options, err := withDefaults(&o.Options)
 	if err != nil {
 		return nil, err
 	}
 	return &Outbox{container: container, keyMember: cmp.Or(o.KeyMember, PartitionKeyPath[1:]), options: options}, nil
 }
 
-// Batch begins a transaction under a partition key. What is wrong with it, also with the
-// key, Commit tells.
+// Batch begins a transaction under a partition key. Commit reports all errors, also that of an
+// empty key.
 func (o *Outbox) Batch(key string) *Batch {
 	b := &Batch{key: key}
 	switch {

@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/store/cosmos"
 )
 
-// invoice is a document of somebody who has no aggregates.
+// invoice is a document of a service without aggregates.
 type invoice struct {
 	ID     string `json:"id"`
 	Amount int    `json:"amount"`
@@ -35,7 +35,7 @@ func newOutbox(t *testing.T) (*world, *cosmos.Outbox) {
 	return w, o
 }
 
-// item reads a document as it is stored.
+// item reads a stored document.
 func (w *world) item(key, id string) map[string]any {
 	w.t.Helper()
 	reply, err := w.container.ReadItem(w.t.Context(), partition(key), id, nil)
@@ -45,7 +45,7 @@ func (w *world) item(key, id string) map[string]any {
 	return members
 }
 
-func TestABatchStoresDocumentsAndEventsTogether(t *testing.T) {
+func TestBatchStoresDocumentsAndEventsTogether(t *testing.T) {
 	t.Parallel()
 	w, outbox := newOutbox(t)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -90,8 +90,8 @@ func TestABatchStoresDocumentsAndEventsTogether(t *testing.T) {
 	}
 }
 
-// An answer that is lost is cleared up: the batch was stored once, and its ETags are found.
-func TestABatchWhoseAnswerIsLost(t *testing.T) {
+// A lost answer is resolved: the batch was stored once, and its ETags are read back.
+func TestBatchIsStoredOnceIfItsAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for name, commit := range map[string]func(o *cosmos.Outbox) *cosmos.Batch{
 		"with an event": func(o *cosmos.Outbox) *cosmos.Batch {
@@ -151,8 +151,8 @@ func TestWrongUseOfABatchIsAnError(t *testing.T) {
 		"no key":                     {outbox.Batch("").Emit("E", nil), "partition key is empty"},
 		"nothing":                    {outbox.Batch("k"), "nothing was put"},
 		"committed twice":            {committed(), "committed already"},
-		"more after the commit":      {committed().Emit("E", nil), "takes no more"},
-		"a session after the commit": {committed().After(""), "takes no more"},
+		"more after the commit":      {committed().Emit("E", nil), "accepts no operations"},
+		"a session after the commit": {committed().After(""), "accepts no operations"},
 		"no id":                      {outbox.Batch("k").Put(struct{ A int }{1}, ""), "no member id"},
 		"an empty id":                {outbox.Batch("k").Put(map[string]any{"id": ""}, ""), "no member id"},
 		"an id that is a number":     {outbox.Batch("k").Put(map[string]any{"id": 7}, ""), "no member id"},
@@ -191,7 +191,7 @@ func TestWrongUseOfABatchIsAnError(t *testing.T) {
 func partition(key string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(key) }
 
 // A Commit that failed may be called again and sends the same.
-func TestABatchIsCommittedAgain(t *testing.T) {
+func TestBatchIsCommittedAgainAfterAFailure(t *testing.T) {
 	t.Parallel()
 	w, outbox := newOutbox(t)
 	w.wire.follow(func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
@@ -217,9 +217,9 @@ func TestABatchIsCommittedAgain(t *testing.T) {
 	}
 }
 
-// The session token of a commit stands for what the caller has seen before, and for the
-// commit, be it a batch or one document.
-func TestTheSessionOfABatch(t *testing.T) {
+// The session token of a commit covers the earlier token of the caller and the commit, of a batch
+// and of one document.
+func TestBatchReturnsItsSession(t *testing.T) {
 	t.Parallel()
 	_, outbox := newOutbox(t)
 	first, err := outbox.Batch("k").Put(invoice{ID: "i1"}, "").Commit(t.Context())
@@ -235,8 +235,8 @@ func TestTheSessionOfABatch(t *testing.T) {
 	}
 }
 
-// An outbox in a container that is partitioned in another way has the key where that wants it.
-func TestTheDocumentsOfAnOutbox(t *testing.T) {
+// In a container with another partition key path, the key is in that member.
+func TestOutboxDocuments(t *testing.T) {
 	t.Parallel()
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	w := newWorld(t, worldOptions{})
@@ -274,8 +274,8 @@ func TestTheDocumentsOfAnOutbox(t *testing.T) {
 	}
 }
 
-// A document is deleted alone, too, in the state that was seen.
-func TestABatchOfOneDeletion(t *testing.T) {
+// A single deletion is also guarded by the ETag.
+func TestBatchOfOneDeletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	outbox, err := cosmos.NewOutbox(w.container, nil)

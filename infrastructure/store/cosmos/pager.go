@@ -15,21 +15,20 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// maxFetches bounds how many pages of the store one page is put together from.
-// The store may answer with short and even empty ones, at least where one
-// physical partition ends and the next begins.
+// maxFetches is the maximum number of store pages that make one page. The store may return short
+// or even empty pages, for example at the end of a physical partition.
 const maxFetches = 10
 
-// Listing says how aggregates of one kind are listed: rows R that the store answers with,
-// as encoding/json decodes them, made to items I.
+// Listing defines how aggregates of one kind are listed: encoding/json decodes the results of
+// the query into rows R, and Item returns their items I.
 type Listing[R, I any] struct {
-	// Query selects the rows of the documents of a type, its parameter @type. It has to be
-	// one that the gateway serves across partitions by itself: a filter and a projection, no
-	// order (REST reference, "Queries that cannot be served by gateway").
+	// Query selects the documents of the type in its parameter @type. The gateway must be able
+	// to serve it across partitions: a filter and a projection, no order (REST reference,
+	// "Queries that cannot be served by gateway").
 	Query string
-	// Type is that of the kind.
+	// Type is the document type of the kind.
 	Type string
-	// Item makes an item of a row. Its error fails the page.
+	// Item returns the item of a row. Its error fails the page.
 	Item func(row R) (I, error)
 }
 
@@ -39,7 +38,7 @@ type Pager[R, I any] struct {
 	listing   Listing[R, I]
 }
 
-// NewPager returns a pager over the listing of what is in container.
+// NewPager returns a pager over a listing of container.
 func NewPager[R, I any](container *azcosmos.ContainerClient, l Listing[R, I]) (*Pager[R, I], error) {
 	if container == nil || l.Query == "" || l.Type == "" || l.Item == nil {
 		return nil, errors.New("cosmos: a pager needs a container, and a listing with Query, Type and Item")
@@ -47,9 +46,8 @@ func NewPager[R, I any](container *azcosmos.ContainerClient, l Listing[R, I]) (*
 	return &Pager[R, I]{container: container, listing: l}, nil
 }
 
-// Page implements query.Pager. The continuation is the store's own and
-// is always at the end of one of its pages, so nothing is shown twice or
-// skipped by it.
+// Page implements query.Pager. The continuation is that of the store, always at the end of one
+// of its pages, so no item is repeated or skipped.
 func (p *Pager[R, I]) Page(ctx context.Context, size int, continuation, session string) (query.Page[I], error) {
 	token, err := store.ParseSession(session)
 	if err != nil {
@@ -74,16 +72,16 @@ func (p *Pager[R, I]) Page(ctx context.Context, size int, continuation, session 
 	return page, nil
 }
 
-// documents are those of a type that a query selects under a partition key, or under all.
+// documents is a query for documents of a type, in one partition key or in all.
 type documents struct {
-	what  string // is done, for errors
+	what  string // for error texts
 	query string
 	key   azcosmos.PartitionKey
 	kind  string
 }
 
-// readPage gives visit one page of the store, of at most size documents, and returns where
-// the next one begins; "" if there is none.
+// readPage calls visit for each document of one store page of at most size documents. It returns
+// the continuation; "" after the last page.
 func readPage[T any](ctx context.Context, container *azcosmos.ContainerClient, of documents, size int, continuation string, token *store.Session, visit func(T) error) (string, error) {
 	options := &azcosmos.QueryOptions{
 		PageSizeHint:    int32(size), //nolint:gosec // at most query.MaxPageSize
@@ -113,8 +111,8 @@ func readPage[T any](ctx context.Context, container *azcosmos.ContainerClient, o
 	return *reply.ContinuationToken, nil
 }
 
-// pageFault blames the continuation for a refused query, as the rest of the query
-// is always the same.
+// pageFault blames the continuation for a refused query, because the rest of the query is always
+// the same.
 func pageFault(what string, err error, continuation string) error {
 	var reply *azcore.ResponseError
 	if continuation != "" && errors.As(err, &reply) && reply.StatusCode == http.StatusBadRequest {

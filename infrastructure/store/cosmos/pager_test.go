@@ -22,8 +22,8 @@ type thing struct {
 
 var things = Listing[thing, thing]{Query: "SELECT c.id FROM c WHERE c.type = @type", Type: "thing", Item: func(row thing) (thing, error) { return row, nil }}
 
-// rows answers a query with n rows and a continuation. It notes the page size
-// and the continuation it was asked for.
+// rows answers a query with n rows and a continuation. It records the requested page size and
+// continuation.
 func rows(n int, continuation string, asked *[]string) answer {
 	items := make([]string, n)
 	for i := range items {
@@ -36,8 +36,8 @@ func rows(n int, continuation string, asked *[]string) answer {
 	}
 }
 
-// The store's pages may be short or empty; ours are full while there is more.
-func TestAPageIsFilledFromShortOnes(t *testing.T) {
+// Pages of the store may be short or empty; ours are full until the end.
+func TestPageIsFilledFromShortStorePages(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	container, s := play(t, rows(3, "a", &asked), rows(0, "b", &asked), rows(7, "c", &asked), rows(2, "", &asked))
@@ -47,7 +47,7 @@ func TestAPageIsFilledFromShortOnes(t *testing.T) {
 	}
 	page, err := reader.Page(t.Context(), 10, "", "0:-1#2")
 	if got := s.requests[0].Header.Get(store.HeaderSession); got != "0:-1#2" {
-		t.Errorf("asked behind the session %q", got)
+		t.Errorf("asked with the session %q", got)
 	}
 	if err != nil || len(page.Items) != 10 || page.Continuation != "c" || page.SessionToken != "0:-1#5" {
 		t.Errorf("%d items, continuation %q, session %q, %v", len(page.Items), page.Continuation, page.SessionToken, err)
@@ -61,7 +61,7 @@ func TestAPageIsFilledFromShortOnes(t *testing.T) {
 	}
 }
 
-func TestAPageThatStaysEmptyEnds(t *testing.T) {
+func TestPageEndsIfStorePagesStayEmpty(t *testing.T) {
 	t.Parallel()
 	var asked []string
 	var answers []answer
@@ -104,7 +104,7 @@ func TestPageFaults(t *testing.T) {
 	}
 }
 
-func TestAPageThatIsGivenUp(t *testing.T) {
+func TestCanceledPageIsUnavailable(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	container, _ := play(t, func(*http.Request) (*http.Response, error) {
@@ -113,6 +113,6 @@ func TestAPageThatIsGivenUp(t *testing.T) {
 	})
 	reader, _ := NewPager(container, things)
 	if _, err := reader.Page(ctx, 10, "x", ""); !fault.Is(err, fault.Unavailable) || !errors.Is(err, context.Canceled) {
-		t.Errorf("%v; want that it was given up, and nothing of the continuation", err)
+		t.Errorf("%v; want that it was canceled, without blame of the continuation", err)
 	}
 }

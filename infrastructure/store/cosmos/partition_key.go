@@ -8,11 +8,10 @@ import (
 // PartitionKeyPath is the partition key path of the data container.
 const PartitionKeyPath = "/partitionKey"
 
-// partitionKeyOf returns the partition key of an aggregate and of all that belongs
-// to it. This is the one place that chooses it.
+// partitionKeyOf returns the partition key of an aggregate, its events and its notes.
 func partitionKeyOf(id uuid.UUID) string { return id.String() }
 
-// keyValue returns a partition key as the SDK wants it.
+// keyValue returns a partition key of the SDK.
 func keyValue(partitionKey string) azcosmos.PartitionKey {
 	return azcosmos.NewPartitionKeyString(partitionKey)
 }

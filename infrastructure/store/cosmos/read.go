@@ -9,8 +9,7 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// read returns a document as some replica has it, one that has caught up with
-// the session.
+// read reads a document from any replica that has caught up with the session.
 func (c *ContainerContext) read(ctx context.Context, partitionKey, id string) (DataObject, error) {
 	reply, err := c.container.ReadItem(ctx, keyValue(partitionKey), id, &azcosmos.ItemOptions{SessionToken: c.session.Option()})
 	if err != nil {
@@ -23,9 +22,9 @@ func (c *ContainerContext) read(ctx context.Context, partitionKey, id string) (D
 	return decodeObject(reply.Value)
 }
 
-// readPrimary reads a document as it is now. A plain read may be answered by a
-// replica that lags behind; a transactional batch is executed by the primary,
-// also one that only reads.
+// readPrimary reads the current document. It uses a transactional batch, because a lagging
+// replica may answer a plain read, but the primary executes every batch, even one that only
+// reads.
 func (c *ContainerContext) readPrimary(ctx context.Context, partitionKey, id string) (DataObject, error) {
 	result, err := c.readPrimaryRaw(ctx, partitionKey, id)
 	if err != nil {

@@ -8,16 +8,15 @@ import (
 	"feedbox/domain/fault"
 )
 
-// readBack finds out whether the operations were stored by an earlier attempt,
-// and with which ETags.
+// readBack reports whether an earlier attempt stored the operations, and returns the documents
+// with their ETags.
 //
-// They were, if the document that refused them is exactly the one to be stored:
-// its id says so already for an event, its content makes sure. As a transaction
-// is stored as a whole, all the others were stored with it. A document that was
-// changed by somebody else since gets an empty ETag: handing out the newer one
-// would let a client overwrite what it has not seen.
+// The earlier attempt stored them if the document that refused the operations is equal to the
+// one to be stored. (For an event the id alone is proof; the comparison makes sure.) All others
+// were stored with it, because a transaction is stored as a whole. A document that was changed
+// since gets an empty ETag, otherwise a client could overwrite a state it has not seen.
 func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed int) (saved []DataObject, own bool, err error) {
-	ctx, cancel := c.withAttemptTimeout(ctx)
+	ctx, cancel := c.options.WithAttemptTimeout(ctx)
 	defer cancel()
 	failed = max(failed, 0) // a point write has one operation
 	saved = make([]DataObject, len(ops))
@@ -27,7 +26,7 @@ func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed
 		if err != nil && !gone {
 			return nil, false, err
 		}
-		applied := op.leaves(stored.ResourceBody, gone)
+		applied := op.applied(stored.ResourceBody, gone)
 		if i == failed && !applied {
 			return nil, false, nil
 		}
@@ -39,15 +38,15 @@ func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed
 	return saved, true, nil
 }
 
-// leaves reports whether a document, or that there is none, is what the operation leaves.
-// What the store adds does not count, nor how it spaces and escapes the rest.
-func (op operation) leaves(stored []byte, gone bool) bool {
+// applied reports whether a stored document, or its absence, is the result of the operation. The
+// comparison ignores the members that the store adds, spacing and escapes.
+func (op operation) applied(stored []byte, gone bool) bool {
 	if gone {
 		return op.verb == verbDelete
 	}
 	var there, sent map[string]any
 	if json.Unmarshal(stored, &there) != nil || json.Unmarshal(op.body, &sent) != nil {
-		return false // also what was to be deleted and is there
+		return false // also a document that was to be deleted
 	}
 	for _, members := range []map[string]any{there, sent} {
 		for _, name := range []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"} {

@@ -9,9 +9,8 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// What a read was answered counts for the session, whatever it was, and its fault is that
-// of the answer.
-func TestReads(t *testing.T) {
+// Every answer to a read updates the session, and the fault is that of the answer.
+func TestReadsOfDocuments(t *testing.T) {
 	t.Parallel()
 	const document = `{"id":"a","partitionKey":"k","type":"t","ttl":-1,"data":{},"_etag":"\"e\""}`
 	replica := (*ContainerContext).read
@@ -52,7 +51,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-func TestDocumentsThatAreNone(t *testing.T) {
+func TestMalformedDocumentsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{"", "no", `[]`, `{"id":7}`, `{"type":[]}`, `{"_etag":1}`, `{"data":}`, `{"other":}`, `{"id":"a"} more`, `{"id":"a","x":"` + "\xff" + `"}`, `{"id":"a"`} {
 		if o, err := decodeObject([]byte(raw)); err == nil || o.ID != "" {

@@ -15,15 +15,15 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// View says how aggregates of one kind are read as states S. All fields but Noun are
+// View defines how aggregates of one kind are read as states S. All fields except Noun are
 // required.
 type View[S any] struct {
-	// Type is that of the kind.
+	// Type is the document type of the kind.
 	Type string
-	// Noun is what people call such an aggregate, in faults. Default: Type.
+	// Noun names such an aggregate in faults. Default: Type.
 	Noun string
-	// Decode returns the state that the data of a document holds, the id in it, and
-	// whether it is deleted. It may keep the memory of data.
+	// Decode returns the state, the id and the deletion mark in data. It may share the memory
+	// of data.
 	Decode func(data []byte) (s S, id uuid.UUID, deleted bool, err error)
 }
 
@@ -52,7 +52,7 @@ func (r *Reader[S]) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, session
 	}
 	what := "read " + r.view.Noun + " " + id.String()
 	if ifNoneMatch != "" {
-		// The SDK has no option for it. It passes the 304 on as a success without a body.
+		// A header, because the SDK has no option for it. The SDK returns a 304 as a success without a body.
 		ctx = policy.WithHTTPHeader(ctx, http.Header{"If-None-Match": {ifNoneMatch}})
 	}
 	reply, err := r.container.ReadItem(ctx, keyValue(partitionKeyOf(id)), id.String(), &azcosmos.ItemOptions{SessionToken: token.Option()})

@@ -25,8 +25,8 @@ var thingView = View[thing]{Type: "thing", Decode: func(data []byte) (t thing, i
 
 const thingText = `{"id":"b5e2e7aa-4982-4735-9422-c39a7c4af5c2","type":"thing","_etag":"\"e\"","data":{"id":"b5e2e7aa-4982-4735-9422-c39a7c4af5c2"}}`
 
-// A read asks for what the caller has not seen, behind what it has seen.
-func TestAReaderReads(t *testing.T) {
+// A read sends If-None-Match and the session token of the caller.
+func TestReaderReturnsStateAndETag(t *testing.T) {
 	t.Parallel()
 	seen := []string{store.HeaderSession, "0:-1#9"}
 	container, s := play(t, respond(http.StatusOK, thingText, seen...), respond(http.StatusNotModified, "", seen...))
@@ -53,7 +53,7 @@ func TestAReaderReads(t *testing.T) {
 	}
 }
 
-func TestAReaderFindsNone(t *testing.T) {
+func TestReaderReturnsNotFound(t *testing.T) {
 	t.Parallel()
 	change := func(from, to string) answer {
 		return respond(http.StatusOK, strings.Replace(thingText, from, to, 1))
@@ -84,7 +84,7 @@ func TestAReaderFindsNone(t *testing.T) {
 	}
 }
 
-func TestReadersThatLackSomething(t *testing.T) {
+func TestIncompleteReadersAreRefused(t *testing.T) {
 	t.Parallel()
 	container, _ := play(t)
 	item := things.Item
@@ -112,19 +112,19 @@ func TestReadersThatLackSomething(t *testing.T) {
 	}
 	pager, _ := NewPager(container, things)
 	if _, err := pager.Page(t.Context(), 10, "", "?"); !fault.Is(err, fault.Invalid) {
-		t.Errorf("a page behind a session that is none: %v", err)
+		t.Errorf("a page with a malformed session: %v", err)
 	}
 }
 
 func second[T any](_ T, err error) error { return err }
 
-func TestAnAuditTrailOfAStoreThatRefuses(t *testing.T) {
+func TestAuditTrailReturnsFaultsOfTheStore(t *testing.T) {
 	t.Parallel()
 	container, s := play(t, rows(0, "", new([]string)), status(http.StatusForbidden))
 	audit, _ := NewAuditReader(container)
 	page, err := audit.Audit(t.Context(), thingID, 10, "", "0:-1#2")
 	if err != nil || page.SessionToken != "0:-1#5" || s.requests[0].Header.Get(store.HeaderSession) != "0:-1#2" {
-		t.Errorf("%+v, %v behind the session %s", page, err, s.requests[0].Header.Get(store.HeaderSession))
+		t.Errorf("%+v, %v with the session %s", page, err, s.requests[0].Header.Get(store.HeaderSession))
 	}
 	_, err = audit.Audit(t.Context(), thingID, 10, "", "")
 	if err == nil || fault.KindOf(err) != fault.Internal || !strings.Contains(fmt.Sprint(errors.Unwrap(err)), "read the audit trail of "+thingID.String()) {
@@ -135,8 +135,8 @@ func TestAnAuditTrailOfAStoreThatRefuses(t *testing.T) {
 	}
 }
 
-// What is stored in another shape is an error, not an aggregate without a state.
-func TestAJSONReaderOfAnotherShape(t *testing.T) {
+// A document of another form is an error, not an aggregate without a state.
+func TestJSONReaderRefusesAnotherForm(t *testing.T) {
 	t.Parallel()
 	container, _ := play(t,
 		respond(http.StatusOK, strings.Replace(thingText, `"data":{`, `"data":7,"x":{`, 1)),
@@ -153,7 +153,7 @@ func TestAJSONReaderOfAnotherShape(t *testing.T) {
 	}
 }
 
-func TestAnEventThatMayNotBeReplaced(t *testing.T) {
+func TestReplaceWithoutTheRightIsForbidden(t *testing.T) {
 	t.Parallel()
 	container, _ := play(t, status(http.StatusForbidden), status(http.StatusBadRequest))
 	err := EventStore{container: container}.Replace(t.Context(), "k", "e", []byte(`{}`), `"e"`)

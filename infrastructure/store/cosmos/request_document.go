@@ -12,8 +12,8 @@ import (
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// requestData is the data of such a document. It holds nothing of the request's
-// content or key, only hashes.
+// requestData is the data of the note about a request. It holds hashes of the request's content
+// and key, not the values.
 type requestData struct {
 	Hash      string    `json:"hash"`
 	CommandID uuid.UUID `json:"commandId"`
@@ -21,12 +21,12 @@ type requestData struct {
 	Version   int64     `json:"version"`
 }
 
-// requestDocumentID keeps the ids of these documents apart from those of aggregates
-// and events, which are UUIDs.
+// requestDocumentID returns an id that differs from those of aggregates and events, which are
+// UUIDs.
 func requestDocumentID(id string) string { return "request-" + id }
 
 func encodeRequest(r command.Request, idMember string, ttl time.Duration) (DataObject, error) {
-	data, err := marshalBehindID(idMember, r.AggregateID, requestData{Hash: r.Hash, CommandID: r.CommandID, CreatedAt: r.CreatedAt, Version: r.Version})
+	data, err := marshalWithID(idMember, r.AggregateID, requestData{Hash: r.Hash, CommandID: r.CommandID, CreatedAt: r.CreatedAt, Version: r.Version})
 	if err != nil {
 		return DataObject{}, fmt.Errorf("encode request: %w", err)
 	}
@@ -34,8 +34,8 @@ func encodeRequest(r command.Request, idMember string, ttl time.Duration) (DataO
 	return DataObject{ID: requestDocumentID(r.ID), PartitionKey: key, Type: document.TypeRequest, Data: data, TTL: seconds(ttl)}, nil
 }
 
-// marshalBehindID returns the object v with the id of an aggregate as its first member.
-func marshalBehindID(idMember string, id uuid.UUID, v any) ([]byte, error) {
+// marshalWithID returns the object v with the id of an aggregate as its first member.
+func marshalWithID(idMember string, id uuid.UUID, v any) ([]byte, error) {
 	rest, err := json.Marshal(v)
 	if err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// script is a transport that answers one request after the other as written and
-// notes them and their bodies. The account itself is always there. It serves the test's own
-// goroutine: a request that is not in the script ends the test.
+// script is a transport that answers requests in order and records them with their bodies. It also
+// answers requests for the account. It serves the goroutine of the test; a request that is not in
+// the script ends the test.
 type script struct {
 	t        *testing.T
 	mu       sync.Mutex // guards the fields below
@@ -96,7 +96,7 @@ func broken(err error) answer {
 	return func(*http.Request) (*http.Response, error) { return nil, err }
 }
 
-// silent never answers; the client has to give up.
+// silent never answers; the client must time out.
 func silent(r *http.Request) (*http.Response, error) {
 	<-r.Context().Done()
 	return nil, r.Context().Err()
@@ -129,5 +129,5 @@ func found(o DataObject, etag azcore.ETag) answer {
 	return respond(http.StatusOK, fmt.Sprintf(`[{"statusCode":200,"requestCharge":1,"eTag":%q,"resourceBody":%s}]`, etag, raw))
 }
 
-// missing answers a batch of one read whose document is not there.
+// missing answers a batch of one read of a missing document.
 func missing() answer { return refused(http.StatusNotFound) }

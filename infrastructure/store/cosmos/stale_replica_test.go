@@ -14,8 +14,7 @@ import (
 	"feedbox/domain/fault"
 )
 
-// lagging is a replica that answers reads without a session token as it did when
-// it last heard of the contact.
+// lagging is a replica that answers reads without a session token with an old state of the contact.
 func (w *world) lagging(id uuid.UUID) {
 	w.t.Helper()
 	var (
@@ -49,8 +48,8 @@ func (w *world) lagging(id uuid.UUID) {
 	}
 }
 
-// A client that is ahead of the replica is not refused for the replica's sake.
-func TestAStaleReplicaDoesNotFailAPrecondition(t *testing.T) {
+// A client that is ahead of the replica is not refused.
+func TestStaleReplicaDoesNotFailAPrecondition(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	out := w.create()
@@ -69,8 +68,8 @@ func TestAStaleReplicaDoesNotFailAPrecondition(t *testing.T) {
 	}
 }
 
-// A contact the replica has not heard of yet can be changed.
-func TestAStaleReplicaDoesNotHideAContact(t *testing.T) {
+// A contact that the replica does not have yet can be changed.
+func TestStaleReplicaDoesNotHideAContact(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	in := john()
@@ -82,9 +81,8 @@ func TestAStaleReplicaDoesNotHideAContact(t *testing.T) {
 	must(t, err)
 }
 
-// A change made to a stale state is refused by the store and made again to the
-// state the refusal told of.
-func TestAStaleReplicaOnlyDelaysAnUpdate(t *testing.T) {
+// A change of a stale state is refused by the store and repeated on the current state.
+func TestStaleReplicaOnlyDelaysAnUpdate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	out := w.create()
@@ -101,8 +99,8 @@ func TestAStaleReplicaOnlyDelaysAnUpdate(t *testing.T) {
 	}
 }
 
-// What changes nothing in a stale state may change the current one.
-func TestAStaleReplicaDoesNotMakeAChangeNeedless(t *testing.T) {
+// A command that changes nothing in a stale state may change the current one.
+func TestStaleReplicaDoesNotMakeAChangeUnnecessary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	out := w.create()

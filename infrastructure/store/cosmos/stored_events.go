@@ -15,11 +15,10 @@ import (
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// OfKey returns the events of one partition key that have not expired, in the
-// order of their sequence numbers. Message.Index is their place as they were read.
+// OfKey returns the stored events of a partition key in the order of their sequence numbers.
+// Message.Index is the order in which they were read.
 //
-// Faults: Invalid (code "unsendable") for an event that is not one, Throttled,
-// Unavailable.
+// Faults: Invalid (code "unsendable") for a malformed event, Throttled, Unavailable.
 func (s EventStore) OfKey(ctx context.Context, partitionKey string) ([]relay.StoredEvent, error) {
 	member, types := s.decoder.Types()
 	var events []relay.StoredEvent
@@ -47,7 +46,7 @@ func (s EventStore) OfKey(ctx context.Context, partitionKey string) ([]relay.Sto
 
 func (s EventStore) storedEvent(raw []byte) (stored relay.StoredEvent, isEvent bool, err error) {
 	if stored.Message, isEvent, err = s.decoder.Decode(raw); err != nil {
-		return stored, false, fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
+		return stored, false, fault.Wrap(fault.Invalid, "unsendable", "an event of the key is malformed and cannot be sent", err)
 	}
 	scan := jsontext.NewScanner(raw)
 	err = scan.Object(func(member string) error {

@@ -12,7 +12,7 @@ func storedEventText(id string, sequence, changed int) string {
 	return fmt.Sprintf(`{"id":%q,"partitionKey":"k","type":"domainEvent","data":{"action":"A","sequence":%d},"_ts":%d}`, id, sequence, changed)
 }
 
-func TestStoredEventsAreInTheirOrder(t *testing.T) {
+func TestStoredEventsAreOrderedBySequence(t *testing.T) {
 	t.Parallel()
 	container, _ := play(t,
 		respond(http.StatusOK, fmt.Sprintf(`{"Documents":[%s,{"id":"x","type":"other","sequence":1},%s],"_count":3}`, storedEventText("b", 2, 20), storedEventText("c", 3, 30)), "x-ms-continuation", "more"),

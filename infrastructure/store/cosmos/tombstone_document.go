@@ -5,21 +5,24 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/google/uuid"
+
 	"feedbox/domain/aggregate"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/unitofwork"
 )
 
-// tombstoneID is apart from the ids of aggregates and events, which are UUIDs.
+// tombstoneID differs from the ids of aggregates and events, which are UUIDs.
 const tombstoneID = "tombstone"
 
-// tombstoneData is the data of such a document. Whose it is, its partition key says.
+// tombstoneData is the data of a tombstone. Its partition key is the id of the aggregate.
 type tombstoneData struct {
 	Version  int64 `json:"version"`
 	Sequence int64 `json:"sequence"`
 }
 
-// encodeTombstone returns a document that never expires: nobody knows how long
+// encodeTombstone returns a document that never expires, because it is not known how long
 // consumers remember the last sequence of an aggregate.
 func encodeTombstone(t aggregate.Tombstone) (DataObject, error) {
 	data, err := json.Marshal(tombstoneData{Version: t.Version, Sequence: t.Sequence})
@@ -29,45 +32,38 @@ func encodeTombstone(t aggregate.Tombstone) (DataObject, error) {
 	return DataObject{ID: tombstoneID, PartitionKey: partitionKeyOf(t.ID), Type: document.TypeTombstone, Data: data, TTL: never}, nil
 }
 
-// bury puts the tombstone of a deleted aggregate, if it needs one, into the transaction.
-// One that was created and deleted again has one already.
-func (w *UnitOfWork[A]) bury(ctx context.Context, a A, commit aggregate.Commit) error {
-	t, needed := a.Tombstone(commit)
-	if !needed {
+// bury adds the tombstone of a deleted aggregate, if it needs one, to the transaction. An
+// aggregate that continued a deleted one has a tombstone already, which is replaced.
+func (t *transaction[A]) bury(ctx context.Context, c *unitofwork.Change) error {
+	if !c.Deleted || !c.Recurs {
 		return nil
 	}
-	o, err := encodeTombstone(t)
+	o, err := encodeTombstone(aggregate.Tombstone{ID: c.ID, Version: c.Commit.Version, Sequence: c.Commit.Sequence})
 	if err != nil {
 		return err
 	}
-	earlier, err := w.documents.readPrimary(ctx, o.PartitionKey, o.ID)
+	earlier, err := t.documents.readPrimary(ctx, o.PartitionKey, o.ID)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return w.documents.Create(o)
+		return t.documents.Create(o)
 	case err != nil:
 		return err
 	}
 	o.ETag = earlier.ETag
-	return w.documents.Update(o)
+	return t.documents.Update(o)
 }
 
-// succeed makes a new aggregate continue a deleted one of its id, if there was one. Any
-// replica may be asked: a tombstone is needed once the deleted aggregate has expired,
-// Kind.DeletedTTL after it was written, and until then the creation is refused.
-func (w *UnitOfWork[A]) succeed(ctx context.Context, a A) error {
-	if !a.HasDerivedID() {
-		return nil
-	}
-	o, err := w.documents.read(ctx, partitionKeyOf(a.ID()), tombstoneID)
-	switch {
-	case fault.Is(err, fault.NotFound):
-		return nil
-	case err != nil:
-		return err
+// Earlier implements unitofwork.Transaction. Any replica may answer: the tombstone is needed
+// only after the deleted aggregate has expired, Kind.DeletedTTL after both were written, and
+// until then the creation is refused.
+func (t *transaction[A]) Earlier(ctx context.Context, id uuid.UUID) (aggregate.Tombstone, error) {
+	o, err := t.documents.read(ctx, partitionKeyOf(id), tombstoneID)
+	if err != nil {
+		return aggregate.Tombstone{}, err
 	}
 	var data tombstoneData
 	if err := json.Unmarshal(o.Data, &data); err != nil {
-		return fmt.Errorf("decode tombstone of %s: %w", a.ID(), err)
+		return aggregate.Tombstone{}, fmt.Errorf("decode tombstone of %s: %w", id, err)
 	}
-	return a.Continue(aggregate.Tombstone{ID: a.ID(), Version: data.Version, Sequence: data.Sequence})
+	return aggregate.Tombstone{ID: id, Version: data.Version, Sequence: data.Sequence}, nil
 }

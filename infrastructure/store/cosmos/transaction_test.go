@@ -30,8 +30,7 @@ var (
 	errRefuse = &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 )
 
-// outcomeCase is one commit of an event and a contact, told by the answers to its
-// requests.
+// outcomeCase is one commit of an event and a contact, given by the answers to its requests.
 type outcomeCase struct {
 	name    string
 	answers []answer
@@ -52,16 +51,16 @@ var outcomes = []outcomeCase{
 	{name: "forbidden", answers: []answer{status(403)}, kind: fault.Internal},
 	{name: "bad request", answers: []answer{status(400)}, kind: fault.Internal},
 
-	// Refused this time: nothing was written, try again.
+	// Refused for the moment: nothing was written, retry.
 	{name: "throttled, then stored", answers: []answer{status(429, store.HeaderRetryAfter, "1500"), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "an operation throttled, then stored", answers: []answer{refused(424, 429), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "throttled for long", answers: []answer{status(429, store.HeaderRetryAfter, "60000")}, kind: fault.Throttled, retry: time.Minute},
 	{name: "throttled for ever", answers: []answer{status(429), status(429), status(429, store.HeaderRetryAfter, "70")}, kind: fault.Throttled, retry: 70 * time.Millisecond},
 	{name: "concurrent write, then stored", answers: []answer{status(449), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "partition moves, then stored", answers: []answer{status(410), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
-	{name: "nobody listens", answers: []answer{broken(errRefuse), broken(errRefuse), broken(errRefuse), broken(errRefuse)}, kind: fault.Unavailable, code: "store_unavailable"},
+	{name: "connection refused", answers: []answer{broken(errRefuse), broken(errRefuse), broken(errRefuse), broken(errRefuse)}, kind: fault.Unavailable, code: "store_unavailable"},
 
-	// The outcome is unknown: the same again.
+	// The outcome is unknown: retry the same.
 	{name: "server error, then stored", answers: []answer{status(500), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "unavailable, then stored", answers: []answer{status(503), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
 	{name: "time-out, then stored", answers: []answer{status(408), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},
@@ -73,7 +72,7 @@ var outcomes = []outcomeCase{
 	{name: "reset, then forbidden", answers: []answer{broken(errReset), status(403), status(403)}, kind: fault.Unavailable, code: CodeOutcomeUnknown},
 	{name: "too few results", answers: []answer{stored(1), stored(1), stored(1)}, kind: fault.Unavailable, code: CodeOutcomeUnknown},
 
-	// An attempt whose reply was lost had stored it: the own event is there.
+	// An attempt with a lost reply was stored: the own event exists.
 	{name: "reset, own event", answers: []answer{broken(errReset), refused(409, 424), found(anEvent, `"r0"`), found(asStored, `"r1"`)}, etags: []azcore.ETag{`"r0"`, `"r1"`}},
 	{name: "cut reply, own event", answers: []answer{respond(200, `[{"statusCode":20`), refused(409, 424), found(anEvent, `"r0"`), found(asStored, `"r1"`)}, etags: []azcore.ETag{`"r0"`, `"r1"`}},
 	{name: "own event at once", answers: []answer{refused(409, 424), found(anEvent, `"r0"`), found(asStored, `"r1"`)}, etags: []azcore.ETag{`"r0"`, `"r1"`}},
@@ -100,12 +99,12 @@ func TestOutcomesOfACommit(t *testing.T) {
 
 func (test outcomeCase) run(t *testing.T) {
 	container, s := play(t, test.answers...)
-	options, _ := (*Options)(nil).withDefaults()
+	options, _ := withDefaults(nil)
 	c := newContainerContext(container, options, store.Session{})
 	if err := errors.Join(c.Update(aContact), c.Create(anEvent)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // of a silence that is never given up
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // limits a silence that never times out
 	defer cancel()
 	saved, err := c.Save(ctx)
 	if len(s.answers) > 0 {
@@ -172,7 +171,7 @@ func TestOutcomesOfAPointWrite(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				container, s := play(t, test.answers...)
-				options, _ := (*Options)(nil).withDefaults()
+				options, _ := withDefaults(nil)
 				c := newContainerContext(container, options, store.Session{})
 				if err := c.track(test.verb, aContact, nil); err != nil {
 					t.Fatal(err)
@@ -200,55 +199,11 @@ func TestOutcomesOfAPointWrite(t *testing.T) {
 	}
 }
 
-func TestACommitEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		container, s := play(t, silent)
-		options, _ := (*Options)(nil).withDefaults()
-		c := newContainerContext(container, options, store.Session{})
-		if err := errors.Join(c.Create(anEvent), c.Update(aContact)); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		began := time.Now()
-		_, err := c.Save(ctx)
-		if took := time.Since(began); took != time.Second {
-			t.Errorf("it took %s", took)
-		}
-		var f *fault.Error
-		if !errors.As(err, &f) || f.Code != CodeOutcomeUnknown || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v; want %s for the deadline", err, CodeOutcomeUnknown)
-		}
-		_, err = c.Save(ctx) // it has ended already
-		if !errors.As(err, &f) || f.Code == CodeOutcomeUnknown || len(s.bodies) != 1 {
-			t.Errorf("error %v after %d requests; want none sent", err, len(s.bodies))
-		}
-	})
-}
-
-func TestAThrottledCommitWaitsAsAsked(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		container, _ := play(t, status(429, store.HeaderRetryAfter, "1500"), stored(2))
-		options, _ := (*Options)(nil).withDefaults()
-		c := newContainerContext(container, options, store.Session{})
-		if err := errors.Join(c.Create(anEvent), c.Update(aContact)); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if _, err := c.Save(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(began); took != 1500*time.Millisecond {
-			t.Errorf("it took %s; want 1.5 s", took)
-		}
-	})
-}
-
-// A failed commit tells the session too: what was seen must be seen by the next read.
+// A failed commit also updates the session, so that the next read is not older.
 func TestSaveKeepsTheSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		container, _ := play(t, status(500, store.HeaderSession, "1:-1#4"), refused(424, http.StatusPreconditionFailed))
-		options, _ := (*Options)(nil).withDefaults()
+		options, _ := withDefaults(nil)
 		token, _ := store.ParseSession("0:-1#2")
 		c := newContainerContext(container, options, token)
 		if err := errors.Join(c.Create(anEvent), c.Update(aContact)); err != nil {
@@ -259,71 +214,4 @@ func TestSaveKeepsTheSession(t *testing.T) {
 			t.Errorf("session %q", got)
 		}
 	})
-}
-
-// A failed attempt is followed by another one after a wait that doubles. A negative
-// Backoff waits for nothing, however many attempts there are.
-func TestTheWaitsBetweenAttempts(t *testing.T) {
-	const ms = time.Millisecond
-	for _, test := range []struct {
-		options     Options
-		least, most []time.Duration
-	}{
-		{Options{}, []time.Duration{25 * ms, 50 * ms}, []time.Duration{50 * ms, 100 * ms}},
-		{Options{Attempts: 5, Backoff: 4 * time.Second}, []time.Duration{2e9, 4e9, 8e9, 16e9}, []time.Duration{4e9, 8e9, 16e9, 32e9}},
-		{Options{Attempts: 3, Backoff: -1}, []time.Duration{0, 0}, []time.Duration{0, 0}},
-		{Options{Attempts: 80, Backoff: -1}, make([]time.Duration, 79), make([]time.Duration, 79)},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			options, _ := test.options.withDefaults()
-			var at []time.Time
-			answers := make([]answer, options.Attempts)
-			for i := range answers {
-				answers[i] = func(r *http.Request) (*http.Response, error) {
-					at = append(at, time.Now())
-					return status(500)(r)
-				}
-			}
-			container, _ := play(t, answers...)
-			c := newContainerContext(container, options, store.Session{})
-			if err := c.Create(anEvent); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := c.Save(t.Context()); !fault.Is(err, fault.Unavailable) {
-				t.Errorf("error %v", err)
-			}
-			if len(at) != options.Attempts {
-				t.Fatalf("%d attempts; want %d", len(at), options.Attempts)
-			}
-			for i, least := range test.least {
-				if wait := at[i+1].Sub(at[i]); wait < least || wait > test.most[i] {
-					t.Errorf("wait %d is %s; want %s to %s", i+1, wait, least, test.most[i])
-				}
-			}
-		})
-	}
-}
-
-// An attempt that nobody answers ends after AttemptTimeout, or with the caller's context
-// where that is negative.
-func TestHowLongAnAttemptLasts(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{0: 8 * time.Second, time.Second: time.Second, -1: time.Minute} {
-		synctest.Test(t, func(t *testing.T) {
-			container, _ := play(t, silent)
-			options, _ := (&Options{AttemptTimeout: timeout, Attempts: 1}).withDefaults()
-			c := newContainerContext(container, options, store.Session{})
-			if err := c.Create(anEvent); err != nil {
-				t.Fatal(err)
-			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			began := time.Now()
-			if _, err := c.Save(ctx); !fault.Is(err, fault.Unavailable) {
-				t.Errorf("error %v", err)
-			}
-			if took := time.Since(began); took != want {
-				t.Errorf("AttemptTimeout %s: it took %s; want %s", timeout, took, want)
-			}
-		})
-	}
 }

@@ -2,10 +2,8 @@ package cosmos_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -16,12 +14,9 @@ import (
 	"feedbox/application/command"
 	"feedbox/application/contacts"
 	"feedbox/application/mediator"
-	"feedbox/application/query"
-	"feedbox/domain/aggregate"
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/cosmos"
-	"feedbox/infrastructure/store/document"
 	contactkind "feedbox/infrastructure/store/document/contacts"
 )
 
@@ -32,7 +27,7 @@ func refuse(status int) plan {
 	}
 }
 
-// moved is a partition that is on its way: Unavailable, and the SDK does not ask again.
+// moved is the answer of a partition that is being moved: Unavailable, and the SDK does not retry.
 var moved = refuse(http.StatusGone)
 
 func (w *world) begin() command.UnitOfWork[*contact.Contact] {
@@ -58,7 +53,7 @@ func renamed(t *testing.T, c *contact.Contact, first string) {
 	must(t, c.UpdateName(n, uuid.New(), time.Now()))
 }
 
-func TestUnitsOfWorkThatCannotBeMade(t *testing.T) {
+func TestInvalidUnitsOfWorkAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	const long = (1 << 31) * time.Second
@@ -83,8 +78,8 @@ func TestUnitsOfWorkThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// What is added is there for Read, once, and has the ETag of its commit.
-func TestAUnitOfWorkHasAnAggregateOnce(t *testing.T) {
+// Read returns an added aggregate, which has the ETag of its commit.
+func TestUnitOfWorkTracksAnAggregateOnce(t *testing.T) {
 	t.Parallel()
 	w, baskets := newBaskets(t)
 	work, err := baskets.Work.Begin("")
@@ -121,8 +116,8 @@ func newBasket(t *testing.T, requestHash string) *basket {
 	return b
 }
 
-// A store that does not answer is neither a missing aggregate nor a lost race.
-func TestAReadThatFailsDecidesNothing(t *testing.T) {
+// A store that does not answer does not mean a missing aggregate or a lost race.
+func TestFailedReadIsNotNotFound(t *testing.T) {
 	t.Parallel()
 	w, baskets := newBaskets(t)
 	work, err := baskets.Work.Begin("")
@@ -143,34 +138,8 @@ func TestAReadThatFailsDecidesNothing(t *testing.T) {
 	}
 }
 
-// A document that cannot be read is refused for good, not "try again".
-func TestADocumentThatCannotBeReadIsAnInternalFault(t *testing.T) {
-	t.Parallel()
-	w, baskets := newBaskets(t)
-	id := uuid.New()
-	for says, stored := range map[string]string{
-		"decode document":  `{"id":"` + id.String() + `","partitionKey":"` + id.String() + `","type":7}`,
-		"Go value of type": `{"id":"` + id.String() + `","partitionKey":"` + id.String() + `","type":"basket","data":7}`,
-		"decode tombstone": `{"id":"tombstone","partitionKey":"` + id.String() + `","type":"tombstone","data":7}`,
-	} {
-		_, err := w.container.UpsertItem(t.Context(), partition(id.String()), []byte(stored), nil)
-		must(t, err)
-		work, err := baskets.Work.Begin("")
-		must(t, err)
-		if strings.Contains(says, "tombstone") {
-			b, _ := opening("").Make(id, "hash")
-			err = work.Add(t.Context(), b)
-		} else {
-			_, err = work.Read(t.Context(), id, nil)
-		}
-		if err == nil || fault.KindOf(err) != fault.Internal || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v; want an internal fault with %q", err, says)
-		}
-	}
-}
-
-// A commit that changes nothing says what has become of what was read.
-func TestNoChangeOfWhatVanished(t *testing.T) {
+// A commit without a change reports what happened to the aggregate that was read.
+func TestCommitWithoutChangeReportsAVanishedAggregate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	id := w.create().Contact.ID
@@ -188,7 +157,7 @@ func TestNoChangeOfWhatVanished(t *testing.T) {
 	}
 }
 
-func TestIfMatchOfACommand(t *testing.T) {
+func TestIfMatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	out := w.create()
@@ -203,8 +172,8 @@ func TestIfMatchOfACommand(t *testing.T) {
 	}
 }
 
-// What has no known ETag is not written blindly.
-func TestACommitBehindAnUnknownETag(t *testing.T) {
+// An aggregate with an unknown ETag is not written.
+func TestCommitWithUnknownETagIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Backoff: -1}})
 	id := w.create().Contact.ID
@@ -229,8 +198,8 @@ func TestACommitBehindAnUnknownETag(t *testing.T) {
 	}
 }
 
-// Whether there is a tombstone to be replaced has to be known before anything is deleted.
-func TestADeletionThatCannotSeeItsTombstone(t *testing.T) {
+// A deletion must know whether there is a tombstone to replace.
+func TestDeletionFailsIfTheTombstoneCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	in := john()
@@ -248,72 +217,5 @@ func TestADeletionThatCannotSeeItsTombstone(t *testing.T) {
 	must(t, err)
 	if stored := w.item(out.Contact.ID.String(), "tombstone"); stored["ttl"] != -1.0 {
 		t.Errorf("tombstone %v", stored)
-	}
-}
-
-// A note that cannot be stored fails the commit before anything is sent.
-func TestNotesThatCannotBeStored(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, worldOptions{})
-	id := w.create().Contact.ID
-	far := time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC) // what JSON cannot hold
-	work := w.begin()
-	if err := work.NoteRequest(command.Request{ID: "r", AggregateID: id, CreatedAt: far}); err == nil {
-		t.Error("a request of the year 10000 is noted")
-	}
-	if err := work.NoteAudit(query.AuditEntry{AggregateID: id, Version: 1, At: far}); err == nil {
-		t.Error("an entry of the year 10000 is noted")
-	}
-	for name, note := range map[string]func(work command.UnitOfWork[*contact.Contact]) error{
-		"a request twice": func(work command.UnitOfWork[*contact.Contact]) error {
-			return work.NoteRequest(command.Request{ID: "r", AggregateID: id})
-		},
-		"an entry twice": func(work command.UnitOfWork[*contact.Contact]) error {
-			return work.NoteAudit(query.AuditEntry{AggregateID: id, Version: 2})
-		},
-	} {
-		work, c := w.read(id)
-		renamed(t, c, "Jane")
-		must(t, note(work))
-		must(t, note(work))
-		w.wire.follow(nil)
-		if _, err := work.Commit(t.Context()); err == nil || !strings.Contains(err.Error(), "already") || w.wire.transactions() > 0 {
-			t.Errorf("%s: %v after %d transactions", name, err, w.wire.transactions())
-		}
-	}
-}
-
-// A note of another shape is an error, not a request that was answered.
-func TestANoteThatCannotBeRead(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, worldOptions{})
-	id := w.create().Contact.ID
-	_, err := w.container.CreateItem(t.Context(), partition(id.String()), []byte(`{"id":"request-r","partitionKey":"`+id.String()+`","data":7}`), nil)
-	must(t, err)
-	if found, err := w.begin().FindRequest(t.Context(), id, "r"); err == nil || fault.KindOf(err) != fault.Internal {
-		t.Errorf("%+v, %v", found, err)
-	}
-	w.wire.follow(moved)
-	if found, err := w.begin().FindRequest(t.Context(), id, "r"); !fault.Is(err, fault.Unavailable) {
-		t.Errorf("%+v, %v", found, err)
-	}
-}
-
-// A state that cannot be stored fails the commit before anything is sent.
-func TestAStateThatCannotBeStored(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, worldOptions{})
-	kind := document.JSON[*basket, float64]{
-		Type: "basket", State: func(*basket) float64 { return math.NaN() }, Events: basketKind().Events,
-		Restore: func(root aggregate.Root, _ float64) (*basket, error) { return &basket{Root: root}, nil },
-	}
-	baskets, err := cosmos.NewUnitsOfWork(w.container, kind.Kind(), nil, nil)
-	must(t, err)
-	work, err := baskets.Begin("")
-	must(t, err)
-	must(t, work.Add(t.Context(), newBasket(t, "")))
-	w.wire.follow(nil)
-	if _, err := work.Commit(t.Context()); !errors.As(err, new(*json.UnsupportedValueError)) || w.wire.transactions() > 0 {
-		t.Errorf("%v after %d transactions", err, w.wire.transactions())
 	}
 }

@@ -3,13 +3,8 @@ package cosmos_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"slices"
-	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/uuid"
@@ -20,8 +15,6 @@ import (
 	"feedbox/application/query"
 	"feedbox/domain/contact"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/emulator/cosmosemu"
-	"feedbox/infrastructure/emulator/pipenet"
 	"feedbox/infrastructure/store/cosmos"
 )
 
@@ -33,7 +26,7 @@ func actionsOf(events []stored) []string {
 	return actions
 }
 
-func TestAContactAndItsEventsAreStoredTogether(t *testing.T) {
+func TestContactAndEventsAreStoredTogether(t *testing.T) {
 	t.Parallel()
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Traceparent: func(context.Context) string { return trace }}})
@@ -76,7 +69,7 @@ func TestNoChangeWritesNothing(t *testing.T) {
 }
 
 // A transaction that fails leaves neither the change nor an event.
-func TestAStaleETagStoresNothing(t *testing.T) {
+func TestStaleETagStoresNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	out := w.create()
@@ -102,7 +95,7 @@ func TestAStaleETagStoresNothing(t *testing.T) {
 	}
 }
 
-func TestATakenIDStoresNothing(t *testing.T) {
+func TestTakenIDStoresNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	in := john()
@@ -117,7 +110,7 @@ func TestATakenIDStoresNothing(t *testing.T) {
 	}
 }
 
-func TestAnEventThatIsNotHandledFailsTheCommit(t *testing.T) {
+func TestUnhandledEventFailsTheCommit(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("handler failed")
 	for name, subscribe := range map[string]func(*mediator.Mediator){
@@ -164,8 +157,8 @@ func TestOneUnitOfWorkStoresOneContact(t *testing.T) {
 	}
 }
 
-// A commit that changes nothing vouches for all that was read, and the session is behind it.
-func TestNoChangeVouchesForAllThatWasRead(t *testing.T) {
+// A commit without a change checks all aggregates that were read.
+func TestCommitWithoutChangeChecksAllAggregates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	ids := []uuid.UUID{w.create().Contact.ID, w.create().Contact.ID}
@@ -187,9 +180,8 @@ func TestNoChangeVouchesForAllThatWasRead(t *testing.T) {
 	}
 }
 
-// A unit of work goes on after its commit, with the new ETag and without the old
-// events.
-func TestAUnitOfWorkCommitsAgain(t *testing.T) {
+// A unit of work can be used after its commit, with the new ETag and without the old events.
+func TestUnitOfWorkCommitsAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	id := w.create().Contact.ID
@@ -205,175 +197,6 @@ func TestAUnitOfWorkCommitsAgain(t *testing.T) {
 	}
 	if stored, events := w.documents(id); stored.Data.Version != 3 || len(events) != 3 {
 		t.Errorf("version %d, events %v", stored.Data.Version, actionsOf(events))
-	}
-}
-
-// The store commits, the reply is lost: the client learns that it committed, once.
-func TestALostReply(t *testing.T) {
-	t.Parallel()
-	drop := once(func(_ *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
-		if reply, err := pass(); err == nil {
-			_ = reply.Body.Close()
-		}
-		return nil, io.ErrUnexpectedEOF
-	})
-	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Backoff: -1}})
-	w.wire.follow(drop)
-	out := w.create()
-	stored, events := w.documents(out.Contact.ID)
-	if len(events) != 1 || stored.ETag != out.ETag || out.ETag == "" {
-		t.Errorf("events %v, ETag %s; the answer has %s", actionsOf(events), stored.ETag, out.ETag)
-	}
-	// The ETag that was read back is good for the next conditional update.
-	_, err := w.rename(t.Context(), out.Contact.ID, "Jane", out.ETag)
-	must(t, err)
-}
-
-// The reply is lost and another writer follows: the change counts, but no ETag is
-// handed out that would let the client overwrite what it has not seen.
-func TestALostReplyFollowedByAnotherWriter(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Backoff: -1}})
-	id := w.create().Contact.ID
-	w.wire.follow(once(func(_ *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
-		if reply, err := pass(); err == nil {
-			_ = reply.Body.Close()
-		}
-		if _, err := w.rename(context.WithoutCancel(t.Context()), id, "Other"); err != nil {
-			t.Error(err)
-		}
-		return nil, io.ErrUnexpectedEOF
-	}))
-	out, err := w.rename(t.Context(), id, "Jane")
-	must(t, err)
-	if out.Version != 2 || out.ETag != "" {
-		t.Errorf("%+v; want version 2 and no ETag", out)
-	}
-	if stored, events := w.documents(id); stored.Data.Version != 3 || len(events) != 3 {
-		t.Errorf("version %d, events %v", stored.Data.Version, actionsOf(events))
-	}
-}
-
-// The request is lost before the store sees it, and another writer takes the
-// chance: the change is refused, not taken for made.
-func TestALostRequestFollowedByAnotherWriter(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Backoff: -1}})
-	out := w.create()
-	id := out.Contact.ID
-	w.wire.follow(once(func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
-		if _, err := w.rename(context.WithoutCancel(t.Context()), id, "Other"); err != nil {
-			t.Error(err)
-		}
-		return nil, io.ErrUnexpectedEOF
-	}))
-	if _, err := w.rename(t.Context(), id, "Jane", out.ETag); !fault.Is(err, fault.PreconditionFailed) {
-		t.Errorf("%v; want precondition failed", err)
-	}
-	if stored, events := w.documents(id); stored.Data.Name.FirstName != "Other" || len(events) != 2 {
-		t.Errorf("stored %+v with %v", stored, actionsOf(events))
-	}
-}
-
-// The reply does not come at all: after the attempt's time-out the outcome is
-// looked up, in (fake) seconds.
-func TestAReplyThatNeverComes(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, worldOptions{emulator: &cosmosemu.Options{Network: pipenet.New(), Host: "never-comes.example:8081"}})
-		w.wire.follow(once(func(r *http.Request, pass func() (*http.Response, error)) (*http.Response, error) {
-			if reply, err := pass(); err == nil {
-				_ = reply.Body.Close()
-			}
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		}))
-		began := time.Now()
-		out := w.create()
-		if took := time.Since(began); took < 8*time.Second || took > 9*time.Second {
-			t.Errorf("it took %s; want a little more than the time-out of 8 s", took)
-		}
-		if stored, events := w.documents(out.Contact.ID); len(events) != 1 || stored.ETag != out.ETag {
-			t.Errorf("events %v, ETag %s; the answer has %s", actionsOf(events), stored.ETag, out.ETag)
-		}
-	})
-}
-
-// Writers without preconditions race for one contact. Every write that was
-// accepted counts once, every event is there.
-func TestWritersOfOneContact(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, worldOptions{})
-	id := w.create().Contact.ID
-	const writers, writes = 8, 10
-	var (
-		wg       sync.WaitGroup
-		mu       sync.Mutex // guards accepted
-		accepted int64
-	)
-	for writer := range writers {
-		wg.Go(func() {
-			for i := range writes {
-				if _, err := w.rename(t.Context(), id, fmt.Sprintf("Writer %d, %d", writer, i)); err != nil {
-					t.Errorf("writer %d: %v", writer, err)
-					continue
-				}
-				mu.Lock()
-				accepted++
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	stored, events := w.documents(id)
-	if stored.Data.Version != accepted+1 || int64(len(events)) != accepted+1 || stored.Data.Sequence != accepted+1 {
-		t.Errorf("%d accepted, version %d, sequence %d, %d events", accepted, stored.Data.Version, stored.Data.Sequence, len(events))
-	}
-}
-
-// Writers that state what they have seen: an accepted write is a new version, and
-// no version is accepted twice.
-func TestConditionalWritersOfOneContact(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, worldOptions{})
-	id := w.create().Contact.ID
-	const writers, writes = 64, 3
-	var (
-		wg       sync.WaitGroup
-		mu       sync.Mutex // guards versions
-		versions = map[int64]bool{}
-	)
-	for writer := range writers {
-		wg.Go(func() {
-			session := ""
-			for i := range writes {
-				seen, err := mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: id, SessionToken: session}})
-				if err != nil {
-					t.Errorf("writer %d reads: %v", writer, err)
-					return
-				}
-				session = seen.SessionToken
-				out, err := w.rename(t.Context(), id, fmt.Sprintf("Writer %d, %d", writer, i), seen.ETag)
-				if fault.Is(err, fault.PreconditionFailed) {
-					continue
-				}
-				if err != nil {
-					t.Errorf("writer %d writes: %v", writer, err)
-					return
-				}
-				mu.Lock()
-				if versions[out.Version] || out.Version != seen.Contact.Version+1 {
-					t.Errorf("writer %d: version %d after %d", writer, out.Version, seen.Contact.Version)
-				}
-				versions[out.Version] = true
-				mu.Unlock()
-			}
-		})
-	}
-	wg.Wait()
-	stored, events := w.documents(id)
-	if n := int64(len(versions)); stored.Data.Version != n+1 || int64(len(events)) != n+1 {
-		t.Errorf("%d accepted, version %d, %d events", n, stored.Data.Version, len(events))
 	}
 }
 

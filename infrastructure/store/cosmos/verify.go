@@ -13,21 +13,21 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// ContainerSpec is what a container has to be like.
+// ContainerSpec defines the required properties of a container.
 type ContainerSpec struct {
 	// ID is the container's name.
 	ID string
 	// PartitionKeyPath is its only partition key path, such as /partitionKey.
 	PartitionKeyPath string
-	// TTL demands that documents may carry a TTL of their own: a default TTL of -1.
-	// Without it the default TTL may be off, too; never may documents that have none of
-	// their own expire.
+	// TTL requires a default TTL of -1, so that each document may have its own TTL. Otherwise
+	// the default TTL may also be off. A positive default TTL is always refused, because
+	// documents without a TTL of their own would expire.
 	TTL bool
 }
 
-// Verify checks that the database and the containers exist and are as they have
-// to be. Its error names all that is missing or wrong. It creates nothing. If the
-// account does not answer, the error is fault.Unavailable or fault.Throttled.
+// Verify checks that the database and the containers exist and have the required properties. Its
+// error names everything that is missing or wrong. It creates nothing. If the account does not
+// answer, the error is fault.Unavailable or fault.Throttled.
 func Verify(ctx context.Context, client *azcosmos.Client, database string, containers ...ContainerSpec) error {
 	db, err := client.NewDatabase(database)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s ContainerSpec) verify(ctx context.Context, container *azcosmos.Container
 	properties := reply.ContainerProperties
 	var faults []error
 	if paths := properties.PartitionKeyDefinition.Paths; !slices.Equal(paths, []string{s.PartitionKeyPath}) {
-		faults = append(faults, fmt.Errorf("the container %q has the partition key %v, it needs %s: create it anew", s.ID, paths, s.PartitionKeyPath))
+		faults = append(faults, fmt.Errorf("the container %q has the partition key %v, it needs %s: create it again", s.ID, paths, s.PartitionKeyPath))
 	}
 	switch ttl := properties.DefaultTimeToLive; {
 	case s.TTL && (ttl == nil || *ttl != never):
@@ -76,7 +76,7 @@ func (s ContainerSpec) verify(ctx context.Context, container *azcosmos.Container
 	return errors.Join(faults...)
 }
 
-// ExpiryError says that the documents of a container expire that must not.
+// ExpiryError reports a container whose documents expire but must not.
 type ExpiryError struct {
 	Container string
 	TTL       int32 // the default, in seconds
@@ -84,7 +84,7 @@ type ExpiryError struct {
 
 // Error implements error.
 func (e *ExpiryError) Error() string {
-	return fmt.Sprintf("the container %q has the default TTL %d, after which what is kept in it would vanish: az cosmosdb sql container update --name %s --ttl -1", e.Container, e.TTL, e.Container)
+	return fmt.Sprintf("the container %q has the default TTL %d, after which its documents would expire: az cosmosdb sql container update --name %s --ttl -1", e.Container, e.TTL, e.Container)
 }
 
 func describeTTL(ttl *int32) string {
@@ -94,15 +94,15 @@ func describeTTL(ttl *int32) string {
 	return fmt.Sprint(*ttl)
 }
 
-// RelayContainers are those that a relay needs, by their names: what it reads, its leases,
-// and what it parks.
+// RelayContainers returns the containers that a relay needs: its data container, its leases and
+// its parked events.
 func RelayContainers(events document.EventContract, data, leases, parked string) []ContainerSpec {
 	return []ContainerSpec{
 		{ID: data, PartitionKeyPath: events.PartitionKeyPath(), TTL: true}, {ID: leases, PartitionKeyPath: "/id"}, {ID: parked, PartitionKeyPath: PartitionKeyPath},
 	}
 }
 
-// DataContainer is the container of aggregates and their events.
+// DataContainer returns the container of aggregates and their events.
 func DataContainer(id string) ContainerSpec {
 	return ContainerSpec{ID: id, PartitionKeyPath: PartitionKeyPath, TTL: true}
 }

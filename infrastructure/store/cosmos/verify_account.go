@@ -12,10 +12,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// Account learns what kind of account a client talks to. As a per-call policy of the
-// client (ClientConfig.Options) it reads the description that azcosmos itself asks for
-// before its first request (cosmos_global_endpoint_manager.go): that costs no request, and
-// the SDK has no call for it. Safe for concurrent use; the zero value knows nothing yet.
+// Account records the properties of the account of a client. It is a per-call policy of the
+// client (ClientConfig.Options) that reads the reply that azcosmos requests before its first
+// request (cosmos_global_endpoint_manager.go), because the SDK has no call for it. That costs no
+// extra request. The zero value is ready for use. It is safe for concurrent use.
 type Account struct {
 	mu    sync.Mutex // guards known
 	known *accountProperties
@@ -23,7 +23,7 @@ type Account struct {
 
 var _ policy.Policy = (*Account)(nil)
 
-// accountProperties are the parts of the reply to GET / that count here.
+// accountProperties are the used parts of the reply to GET /.
 type accountProperties struct {
 	ManyWriteRegions bool `json:"enableMultipleWriteLocations"`
 	Policy           struct {
@@ -31,7 +31,7 @@ type accountProperties struct {
 	} `json:"userConsistencyPolicy"`
 }
 
-// weakLevels do not honour session tokens. A client cannot ask for more than the
+// weakLevels do not honour session tokens. A client cannot ask for a stronger level than the
 // account's default.
 var weakLevels = []string{"ConsistentPrefix", "Eventual"}
 
@@ -54,7 +54,7 @@ func (a *Account) Do(req *policy.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// Level is the account's default consistency level, "" before the client's first request.
+// Level returns the account's default consistency level, "" before the client's first request.
 func (a *Account) Level() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,13 +64,12 @@ func (a *Account) Level() string {
 	return a.known.Policy.Level
 }
 
-// Verify returns all that makes the account unfit; nil if nothing is known yet, so it is
-// called after a request.
+// Verify reports everything that makes the account unusable. It returns nil before the client's
+// first request, so it must be called after one.
 //
-// Below Session consistency a new owner may not see which keys are parked and send their
-// later events first, and a caller of the API may not see its own write. With several
-// write regions two owners may each win a lease, and the change feed has an order per
-// region only.
+// Below Session consistency, a new owner may not see which keys are parked and send their later
+// events first, and a caller of the API may not see its own write. With several write regions,
+// two owners may each win a lease, and the change feed is ordered only per region.
 func (a *Account) Verify() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -56,7 +56,7 @@ func connect(t *testing.T, emulator *cosmosemu.Server, transport policy.Transpor
 	return account
 }
 
-// manyWriters has the account say that it writes in several regions.
+// manyWriters makes the account report several write regions.
 type manyWriters struct{ next policy.Transporter }
 
 func (m manyWriters) Do(req *http.Request) (*http.Response, error) {

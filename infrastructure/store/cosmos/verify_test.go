@@ -43,21 +43,21 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// What has no TTL of its own must not expire, or parked events and leases vanish.
+// Documents without a TTL must not expire, otherwise parked events and leases are lost.
 func TestVerifyRefusesADefaultTTL(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	for id, ttl := range map[string]int{"off": 0, "on": -1, "hour": 3600} {
 		must(t, w.emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: id, PartitionKey: []string{"/partitionKey"}, DefaultTTL: ttl}))
 		err := cosmos.Verify(t.Context(), w.client, "contacts", cosmos.ContainerSpec{ID: id, PartitionKeyPath: cosmos.PartitionKeyPath})
-		const want = `the container "hour" has the default TTL 3600, after which what is kept in it would vanish: az cosmosdb sql container update --name hour --ttl -1`
+		const want = `the container "hour" has the default TTL 3600, after which its documents would expire: az cosmosdb sql container update --name hour --ttl -1`
 		if ttl > 0 && (err == nil || err.Error() != want) || ttl <= 0 && err != nil {
 			t.Errorf("default TTL %d: %v", ttl, err)
 		}
 	}
 }
 
-func TestVerifyOfAnAccountThatDoesNotAnswer(t *testing.T) {
+func TestVerifyReportsAnUnavailableAccount(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	must(t, w.emulator.Close())
@@ -84,7 +84,7 @@ func TestNewClientReportsEveryFault(t *testing.T) {
 	}
 }
 
-func TestTheContainersOfARelay(t *testing.T) {
+func TestRelayContainers(t *testing.T) {
 	t.Parallel()
 	want := []cosmos.ContainerSpec{
 		{ID: "data", PartitionKeyPath: "/tenant", TTL: true}, {ID: "leases", PartitionKeyPath: "/id"}, {ID: "parked", PartitionKeyPath: "/partitionKey"},
@@ -97,8 +97,8 @@ func TestTheContainersOfARelay(t *testing.T) {
 	}
 }
 
-// A store that does not let itself be looked at is no missing container.
-func TestVerifyOfWhatCannotBeSeen(t *testing.T) {
+// A refused read of a container is not a missing container.
+func TestVerifyReportsMissingRights(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"/dbs/contacts", "/dbs/contacts/colls/data"} {
 		emulator := cosmosemu.StartT(t, nil)

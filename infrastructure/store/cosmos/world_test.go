@@ -25,8 +25,7 @@ import (
 	contactkind "feedbox/infrastructure/store/document/contacts"
 )
 
-// world is the write and read path over an emulated account, with the wire in
-// the test's hands.
+// world is the write and read path over an emulated account. The test controls the wire.
 type world struct {
 	t         *testing.T
 	emulator  *cosmosemu.Server
@@ -165,7 +164,7 @@ func (w *world) rename(ctx context.Context, id uuid.UUID, first string, ifMatch 
 	})
 }
 
-// stored is a document as the container has it.
+// stored is a stored document.
 type stored struct {
 	ID   string `json:"id"`
 	Type string `json:"type"`

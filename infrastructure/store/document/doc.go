@@ -1,11 +1,11 @@
-// Package document says how aggregates and their events are stored, whatever the store: the
-// kind of an aggregate with its codecs, the members that all events have, and the contract
-// by which a relay reads events out of documents.
+// Package document defines the stored form of aggregates and their events, which is the same
+// in every store: the kind of an aggregate with its codecs, the members that all events have,
+// and the contract by which a relay decodes events from documents.
 //
 //	{"id", "partitionKey", "type": "domainEvent", "data": {..., "action", "sequence", ...}}
 //
-// JSON makes a kind of encoding/json. Nothing here does I/O; all is safe for concurrent use
-// once made.
+// JSON makes a kind that uses encoding/json. The package does no I/O; its values are safe for
+// concurrent use.
 package document
 
 // KeyMember is the member of a document that holds the key of its aggregate.

@@ -7,19 +7,18 @@ import (
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// EventSchemaVersion is the version of the shapes of events. It rises when a
-// member changes its meaning or goes away; readers must accept new members.
+// EventSchemaVersion is the version of the form of events. It is incremented when a member
+// changes its meaning or is removed; readers must accept new members.
 const EventSchemaVersion = 1
 
 // EventMembers are the members of an event's data that all events have.
 var EventMembers = []string{defaultIDMember, "action", "id", "createdAt", "aggregateVersion", "sequence", "schemaVersion", "traceparent"}
 
-// room is for the data of usual events, in bytes.
+// room is the initial buffer for the data of an event, in bytes.
 const room = 640
 
-// EventData returns the data of the document of an event. What happened is written by the
-// kind's encoder, then come the members that all events have. Traceparent (W3C Trace
-// Context) may be empty.
+// EventData returns the data of an event's document: the members that the kind's encoder
+// writes, then those that all events have. Traceparent (W3C Trace Context) may be empty.
 func (k *Kind[A]) EventData(e event.Event, traceparent string) ([]byte, error) {
 	meta := e.Metadata()
 	encode := k.Events[e.Action()]

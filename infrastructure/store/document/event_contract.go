@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// EventContract says which documents of the change feed are events, and where in them the
-// relay finds what a message needs. The zero value is the contract of this package's own
-// documents; event.schema.json says it as a JSON Schema. A service that writes its own
-// documents, in whatever language, tells the relay its contract.
+// EventContract defines which documents of the change feed are events, and which of their
+// members the relay puts into a message. The zero value is the contract of this package's
+// documents; event.schema.json is the same as a JSON Schema. A service that writes its own
+// documents, in any language, configures the relay with its contract.
 //
-// Names are those of members. Type, ID, Key and Body are members of the document itself;
-// Subject and what follows it are members of Body, or of the document if the name begins
+// The fields are names of members. Type, ID, Key and Body are members of the document;
+// Subject and the fields after it are members of Body, or of the document if the name begins
 // with a slash: "/eventType".
 type EventContract struct {
-	// Type is the member that tells events from other documents. Default "type".
+	// Type is the member that distinguishes events from other documents. Default "type".
 	Type string
-	// Types are the values of Type that events have. Default "domainEvent". Documents with
+	// Types are the values of Type that mark an event. Default "domainEvent". Documents with
 	// another value, or without the member, are not sent.
 	Types []string
 	// ID is the member that becomes the message id. It is unique and never used again.
@@ -28,45 +28,44 @@ type EventContract struct {
 	// Key is the member that becomes the session id: the container's partition key path
 	// without the slash. Default "partitionKey".
 	Key string
-	// Body is the member whose object is the message, byte for byte. WholeDocument stands
-	// for the document itself, with the members that the store adds. Default "data".
+	// Body is the member whose object is the message, byte for byte. WholeDocument is the
+	// document itself, with the members that the store adds. Default "data".
 	Body string
 
-	// Subject is the member that becomes the subject. Default "action". It may be that of
-	// Type: "/type", where the types of the documents are those of the events.
+	// Subject is the member that becomes the subject. Default "action". It may be the member
+	// of Type ("/type") if each kind of event has its own document type.
 	Subject string
-	// Sequence counts the events of a key from 1 without a gap, where the member is there.
-	// In a document that is no event and has it, the state of an aggregate, it is that of
-	// the key's last event: the relay compares both and reports what is missing. Default
-	// "sequence".
+	// Sequence is an optional member that counts the events of a key from 1 without a gap. In
+	// the state of an aggregate, which is no event, it is the sequence of the key's last event:
+	// the relay compares both and reports missing events. Default "sequence".
 	Sequence string
-	// Version is that of what the event happened to. Default "aggregateVersion".
+	// Version is the version of the aggregate after the event. Default "aggregateVersion".
 	Version string
-	// CreatedAt is when it happened, RFC 3339. Default "createdAt".
+	// CreatedAt is the time of the event, RFC 3339. Default "createdAt".
 	CreatedAt string
 	// Traceparent is the W3C trace context of the request. Default "traceparent".
 	Traceparent string
 }
 
-// WholeDocument is an EventContract.Body.
+// WholeDocument is the EventContract.Body that makes the document itself the message.
 const WholeDocument = "."
 
-// bodyMembers are names of members that have their meaning in one place; "" is none.
+// bodyMembers are the names of the members to read in one object; "" is none.
 type bodyMembers struct{ subject, sequence, version, createdAt, traceparent string }
 
-// contract is an EventContract with its defaults, as the decoder compares names with it.
+// contract is an EventContract with its defaults, prepared for the decoder.
 type contract struct {
 	EventContract
 	whole         bool        // Body is the document itself
-	inside        bodyMembers // those of Body
-	beside        bodyMembers // those of the document itself
-	readsBeside   bool        // there are such
+	inside        bodyMembers // members of Body
+	beside        bodyMembers // members of the document itself
+	readsBeside   bool        // beside is not empty
 	subjectIsType bool
 
-	subjectPath, sequencePath, versionPath string // for people
+	subjectPath, sequencePath, versionPath string // for error texts
 }
 
-// defaultContract is that of the zero EventContract.
+// defaultContract is the contract of the zero EventContract.
 var defaultContract = EventContract{}.compile()
 
 func (c EventContract) compile() *contract {
@@ -97,7 +96,7 @@ func (c EventContract) compile() *contract {
 	return out
 }
 
-// path is where a member of the body or of the document is, for people.
+// path returns the path of a member in the document, for error texts.
 func (c *contract) path(member string) string {
 	if name, isBeside := strings.CutPrefix(member, "/"); isBeside || c.whole {
 		return name
@@ -105,7 +104,7 @@ func (c *contract) path(member string) string {
 	return c.Body + "." + member
 }
 
-// names are those that are given, without "".
+// names returns the names that are set.
 func (m *bodyMembers) names() []string {
 	return slices.DeleteFunc([]string{m.subject, m.sequence, m.version, m.createdAt, m.traceparent}, func(name string) bool { return name == "" })
 }
@@ -129,7 +128,7 @@ func (c EventContract) withDefaults() *EventContract {
 // PartitionKeyPath is the path of the container's partition key, such as /partitionKey.
 func (c EventContract) PartitionKeyPath() string { return "/" + c.withDefaults().Key }
 
-// check reports what no documents can have.
+// check reports contracts that no document can meet.
 func (c *contract) check() error {
 	var faults []error
 	for _, member := range []struct {
@@ -163,7 +162,7 @@ func (c *contract) check() error {
 	return errors.Join(faults...)
 }
 
-// twice returns the names that come more than once.
+// twice returns the names that occur more than once.
 func (*contract) twice(names []string) (found []string) {
 	slices.Sort(names)
 	for i, name := range names {

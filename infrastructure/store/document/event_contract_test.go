@@ -8,8 +8,8 @@ import (
 	"feedbox/application/relay"
 )
 
-// What a message needs is found where the contract says, in the body and beside it.
-func TestContractsOfOthers(t *testing.T) {
+// The members of a message are found by the contract, in the body and in the document.
+func TestOtherContracts(t *testing.T) {
 	t.Parallel()
 	beside := EventContract{
 		Type: "kind", Types: []string{"event"}, Key: "pk", Body: "payload", Subject: "/eventType", Sequence: "/n", Version: "v", CreatedAt: "/at",
@@ -25,7 +25,7 @@ func TestContractsOfOthers(t *testing.T) {
 		"a member without a name":         {beside, `{"":7,"id":"e","pk":"k","kind":"event","eventType":"A","payload":{"":8}}`, `e k A 0 0  {"":8}`},
 		"the state of an aggregate":       {beside, `{"id":"k","pk":"k","kind":"order","n":3,"payload":{"n":7}}`, ` k  3 0  `},
 		"a state whose key is no string":  {beside, `{"id":"k","pk":1,"kind":"order","n":3}`, `   3 0  `},
-		"a document that tells nothing":   {beside, `{"id":"k","pk":"k","kind":"order","payload":{"n":7}}`, `   0 0  `},
+		"another document":                {beside, `{"id":"k","pk":"k","kind":"order","payload":{"n":7}}`, `   0 0  `},
 		"no subject beside":               {beside, `{"id":"e","pk":"k","kind":"event","payload":{"eventType":"X"}}`, `event e: no eventType`},
 		"no subject and no body":          {beside, `{"id":"e","pk":"k","kind":"event"}`, `event e: no payload, no eventType`},
 		"a subject that is no string":     {beside, `{"id":"e","pk":"k","kind":"event","eventType":1,"payload":{}}`, `eventType is not a string`},
@@ -57,8 +57,8 @@ func TestContractsOfOthers(t *testing.T) {
 	}
 }
 
-// Documents of this package beside aggregates and events say nothing of what is missing.
-func TestOwnNotesAreNoAggregates(t *testing.T) {
+// Notes and tombstones do not count as the state of an aggregate.
+func TestNotesAreNotDecodedAsAggregates(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{TypeEvent, TypeRequest, TypeAudit, TypeTombstone}[1:] {
 		m, isEvent, err := EventDecoder{}.Decode(fmt.Appendf(nil, `{"id":"n","partitionKey":"k","data":{"sequence":7,"version":3},"type":%q}`, kind))
@@ -72,7 +72,7 @@ func TestOwnNotesAreNoAggregates(t *testing.T) {
 	}
 }
 
-func TestContractsThatCannotBe(t *testing.T) {
+func TestInvalidContractsAreRefused(t *testing.T) {
 	t.Parallel()
 	for says, c := range map[string]EventContract{
 		`Type is "a.b": give the name of one member`:          {Type: "a.b"},

@@ -9,25 +9,23 @@ import (
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// EventDecoder reads events out of the documents of the change feed, as an EventContract
-// has them:
+// EventDecoder decodes events from the documents of the change feed, as an EventContract
+// describes them:
 //
 //	{"id", "partitionKey", "type": "domainEvent", "data": {"action", "sequence",
 //	 "aggregateVersion", "createdAt", "traceparent", ...}, "ttl", "_lsn", ...}
 //
-// It goes over the document once and decodes nothing that is only passed on: the body
-// of the message is the bytes of data as they stand, and its strings share the
-// document's memory (a string with an escape is copied). A document without a type, or
-// of another one, is no event; one with a sequence gives its key and that, as the state of
-// an aggregate. An event without id, partition key, data or action, or
-// with a sequence or version that is not a whole number, gives a Refused error that
-// names each fault.
+// It scans the document once and decodes only the members it needs: the body of the message
+// is the bytes of data unchanged, and its strings share the document's memory (a string with
+// an escape is copied). A document without a type, or of another type, is no event. If it has
+// a sequence, it is the state of an aggregate: Decode returns its key and sequence. An event
+// without id, partition key, data or action, or with a sequence or version that is not a whole
+// number, gives a Refused error that names each fault.
 //
-// It expects one valid JSON value, which is what the feed's own decoder lets through.
-// Any other input is refused or read as far as it makes sense; it never panics.
+// It expects one valid JSON value, because the decoder of the feed accepts nothing else. Any
+// other input is refused or decoded partly; it never panics.
 //
-// The zero value has the contract of this package's documents. It is safe for concurrent
-// use.
+// The zero value has the contract of this package's documents. It is safe for concurrent use.
 type EventDecoder struct {
 	contract *contract // nil: the default
 }
@@ -58,7 +56,7 @@ func (e EventDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 	d.require(d.contract.ID, d.message.ID != "")
 	d.require(d.contract.Key, d.message.Key != "")
 	d.require(d.contract.Body, d.contract.whole || d.message.Body != nil)
-	isKnown := d.message.Body != nil || d.contract.inside.subject == "" // else there is no body to miss it in
+	isKnown := d.message.Body != nil || d.contract.inside.subject == "" // otherwise the missing body is reported
 	d.require(d.contract.subjectPath, d.message.Action != "" || !isKnown)
 	if len(d.faults) > 0 {
 		return d.message, false, relay.Refuse("invalid_event", "event %s: %s", d.name(), strings.Join(d.faults, ", "))
@@ -66,7 +64,8 @@ func (e EventDecoder) Decode(raw []byte) (relay.Message, bool, error) {
 	return d.message, true, nil
 }
 
-// Types returns the member that tells events from other documents, and its values of events.
+// Types returns the member that distinguishes events from other documents, and its values for
+// events.
 func (e EventDecoder) Types() (member string, values []string) {
 	c := e.contractOrDefault()
 	return c.Type, c.Types
@@ -79,13 +78,13 @@ func (e EventDecoder) contractOrDefault() *contract {
 	return e.contract
 }
 
-// eventDocument is what Decode gathers from one document.
+// eventDocument collects the members of one document.
 type eventDocument struct {
 	contract *contract
 	message  relay.Message
 	isEvent  bool
-	isNote   bool     // one of this package's own that tells nothing
-	faults   []string // what makes the event unusable
+	isNote   bool     // a request, audit entry or tombstone
+	faults   []string // reasons to refuse the event
 }
 
 func (d *eventDocument) fault(text string) { d.faults = append(d.faults, text) }
@@ -96,7 +95,7 @@ func (d *eventDocument) require(member string, present bool) {
 	}
 }
 
-// name tells the document in messages for people.
+// name identifies the document in error texts.
 func (d *eventDocument) name() string {
 	if d.message.ID == "" {
 		return "without id"
@@ -104,8 +103,7 @@ func (d *eventDocument) name() string {
 	return strings.ToValidUTF8(d.message.ID, "?")
 }
 
-// read goes over the members of the document. It stops early at a type that tells it
-// nothing.
+// read scans the members of the document. It stops early at the type of a note.
 func (d *eventDocument) read(raw []byte) error {
 	s, c := jsontext.NewScanner(raw), d.contract
 	more, err := s.Enter()
@@ -150,7 +148,7 @@ func (d *eventDocument) read(raw []byte) error {
 	return err
 }
 
-// readBody goes over the members of the body's object and keeps its bytes.
+// readBody scans the members of the body's object and keeps its bytes.
 func (d *eventDocument) readBody(s *jsontext.Scanner) error {
 	if s.Peek() != '{' {
 		return s.Skip()
@@ -170,11 +168,11 @@ func (d *eventDocument) readBody(s *jsontext.Scanner) error {
 	return err
 }
 
-// readMember takes the value of a member that is one of names.
+// readMember reads the value of a member if it is one of names.
 func (d *eventDocument) readMember(s *jsontext.Scanner, member string, names *bodyMembers) (err error) {
 	c := d.contract
 	switch member {
-	case "": // stands for no name
+	case "": // names has "" for a name that is not used
 		err = s.Skip()
 	case names.subject:
 		d.message.Action, err = d.text(s, c.subjectPath)
@@ -192,7 +190,7 @@ func (d *eventDocument) readMember(s *jsontext.Scanner, member string, names *bo
 	return err
 }
 
-// text reads a member that has to be a string if it is there.
+// text reads an optional member that must be a string.
 func (d *eventDocument) text(s *jsontext.Scanner, name string) (string, error) {
 	v, ok, err := s.Text()
 	if !ok && err == nil {
@@ -201,7 +199,7 @@ func (d *eventDocument) text(s *jsontext.Scanner, name string) (string, error) {
 	return v, err
 }
 
-// count reads a member that has to be a positive whole number if it is there.
+// count reads an optional member that must be a positive whole number.
 func (d *eventDocument) count(s *jsontext.Scanner, name string) (int64, error) {
 	isNull := s.Peek() == 'n'
 	n, ok, err := s.Integer()
@@ -211,8 +209,9 @@ func (d *eventDocument) count(s *jsontext.Scanner, name string) (int64, error) {
 	return n, err
 }
 
-// isNote tells the documents of this package that stand beside aggregates and events. The
-// sequence of a tombstone is that of an event that may have expired long ago.
+// isNote reports whether kind is that of a request, audit entry or tombstone. They must not
+// count as the state of an aggregate, because the sequence of a tombstone belongs to an event
+// that may have expired long ago.
 func isNote(kind string) bool {
 	return kind == TypeRequest || kind == TypeAudit || kind == TypeTombstone
 }

@@ -49,7 +49,7 @@ func TestDecodeTable(t *testing.T) {
 		{"members in another order", `{"data":{"sequence":3,"action":"A"},"type":"domainEvent","partitionKey":"k","id":"e1"}`, "e1 k A 3 0", ""},
 		{"white space", " {\t\"id\" : \"e1\" , \"partitionKey\":\r\n\"k\",\"type\":\"domainEvent\",\"data\":{ \"action\" : \"A\" } } ", "e1 k A 0 0", ""},
 		{"escapes", `{"\u0069d":"e\u0031","partitionKey":"k\"\\","type":"domainEvent","data":{"acti\u006fn":"\u00c4"}}`, `e1 k"\ Ä 0 0`, ""},
-		{"nested members are not taken for its own", fmt.Sprintf(event, `{"contact":{"action":"X","sequence":9},"action":"A","list":[{"sequence":8}]}`), "e1 k A 0 0", ""},
+		{"nested members are ignored", fmt.Sprintf(event, `{"contact":{"action":"X","sequence":9},"action":"A","list":[{"sequence":8}]}`), "e1 k A 0 0", ""},
 		{"null counts as absent", fmt.Sprintf(event, `{"action":"A","sequence":null,"aggregateVersion":null,"traceparent":null}`), "e1 k A 0 0", ""},
 		{"contact", `{"id":"k","partitionKey":"k","type":"contact","data":{"action":"A"},"ttl":-1}`, skipped, ""},
 		{"contact, type last", `{"id":"k","partitionKey":"k","data":{"action":"A"},"type":"contact"}`, skipped, ""},
@@ -100,7 +100,7 @@ func TestDecodeTable(t *testing.T) {
 	}
 }
 
-func TestDecodeAnAggregateGivesItsLastSequence(t *testing.T) {
+func TestDecodeAggregateReturnsItsLastSequence(t *testing.T) {
 	m, isEvent, err := EventDecoder{}.Decode([]byte(`{"id":"k","partitionKey":"k","type":"contact","data":{"name":{},"version":3,"sequence":5},"ttl":-1}`))
 	if want := (relay.Message{Key: "k", Sequence: 5}); err != nil || isEvent || !cmp.Equal(m, want) {
 		t.Errorf("message %+v, event %v, error %v; want %+v", m, isEvent, err, want)
@@ -164,8 +164,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// referenceDecode says the same as Decode by way of encoding/json. fair is false
-// for input whose members repeat, of which encoding/json takes the last.
+// referenceDecode is Decode by encoding/json. fair is false for input with repeated members, of
+// which encoding/json uses the last.
 func referenceDecode(raw []byte) (m relay.Message, isEvent, ok, fair bool) {
 	doc, members := referenceObject(raw)
 	if doc == nil {
@@ -205,7 +205,7 @@ func referenceDecode(raw []byte) (m relay.Message, isEvent, ok, fair bool) {
 	return m, true, ok, true
 }
 
-// referenceObject returns the members of a JSON object and how many it writes.
+// referenceObject returns the members of a JSON object and their number in the text.
 func referenceObject(raw []byte) (map[string]json.RawMessage, int) {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(raw, &object) != nil || object == nil {

@@ -16,14 +16,13 @@ import (
 // JSON describes a kind whose documents are written by encoding/json: states S, which
 // encode to objects, and events whose payloads do. All fields are required.
 type JSON[A aggregate.Aggregate, S any] struct {
-	// Type is the type of the aggregates' documents, such as "order", and what people call
-	// them.
+	// Type is the type of the aggregates' documents, such as "order", and their noun in faults.
 	Type string
-	// State returns what of a is stored besides its root.
+	// State returns the stored state of a without its root.
 	State func(a A) S
 	// Restore returns the aggregate that was stored as root and s.
 	Restore func(root aggregate.Root, s S) (A, error)
-	// Events are all that the aggregate records, each by JSONEvent.
+	// Events are the codecs of all events that the aggregate records, each made by JSONEvent.
 	Events []EventCodec
 }
 
@@ -36,7 +35,7 @@ type EventCodec struct {
 // rootMembers are the members of a document's data that hold the root of an aggregate.
 var rootMembers = []string{"id", "version", "sequence", "deleted", "requestHash"}
 
-// rootData is the root as it is stored, behind the members of the state.
+// rootData is the stored form of the root, after the members of the state.
 type rootData struct {
 	ID          uuid.UUID `json:"id"`
 	Version     int64     `json:"version"`
@@ -45,7 +44,7 @@ type rootData struct {
 	RequestHash string    `json:"requestHash,omitempty"`
 }
 
-// Kind returns the kind, for NewUnitsOfWork, which tells what is missing.
+// Kind returns the kind for NewUnitsOfWork, which reports missing fields.
 func (j JSON[A, S]) Kind() *Kind[A] {
 	k := &Kind[A]{Type: j.Type, Events: make(map[string]EventEncoder, len(j.Events))}
 	if j.State == nil || j.Restore == nil {
@@ -80,10 +79,10 @@ func (j JSON[A, S]) Kind() *Kind[A] {
 	return k
 }
 
-// JSONEvent returns the codec of the events of a payload, aggregate.Record's, which
-// encoding/json writes. The payload encodes to an object without members of the names that
-// all events have: action, id, createdAt, aggregateId, aggregateVersion, sequence,
-// schemaVersion, traceparent; a commit with another one fails.
+// JSONEvent returns the codec of events that aggregate.Record makes of the payload P, which
+// encoding/json writes. The payload must encode to an object without the members that all
+// events have (action, id, createdAt, aggregateId, aggregateVersion, sequence, schemaVersion,
+// traceparent), otherwise the commit fails.
 func JSONEvent[P event.Payload]() EventCodec {
 	var none P
 	return EventCodec{Action: none.Action(), Encode: func(dst []byte, e event.Event) ([]byte, error) {
@@ -95,7 +94,7 @@ func JSONEvent[P event.Payload]() EventCodec {
 	}}
 }
 
-// Stored is an aggregate as a reader finds it: its root and its state.
+// Stored is an aggregate that was read for a query: its root and its state.
 type Stored[S any] struct {
 	Root  aggregate.Snapshot
 	State S
@@ -107,7 +106,7 @@ type Listed[S any] struct {
 	ETag string
 }
 
-// DecodeStored reads what a JSON kind has stored.
+// DecodeStored decodes the data of a JSON kind.
 func DecodeStored[S any](data []byte) (stored Stored[S], err error) {
 	var root rootData
 	if err := json.Unmarshal(data, &root); err != nil {
@@ -117,8 +116,8 @@ func DecodeStored[S any](data []byte) (stored Stored[S], err error) {
 	return stored, json.Unmarshal(data, &stored.State)
 }
 
-// AppendMembers appends the members of the object v to dst, which ends in a brace that
-// opens one or in a member. None may have a name that is taken.
+// AppendMembers appends the members of the object v to dst, which ends in an opening brace or
+// in a member. No member may have one of the names taken.
 func AppendMembers(dst []byte, v any, taken []string) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {

@@ -13,43 +13,42 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Kind says how the aggregates A are stored. Type, Encode, Decode and Events are required;
-// JSON makes a kind whose documents are written by encoding/json. A kind is not changed
-// once it is in use, and its functions are safe for concurrent use.
+// Kind defines the stored form of the aggregates A. Type, Encode, Decode and Events are
+// required; JSON makes a kind whose documents are written by encoding/json. A kind must not be
+// changed once it is in use, and its functions are safe for concurrent use.
 //
-// Whether several events of one action become one is the aggregate's choice
-// (event.Recorder).
+// The aggregate decides whether several events of one action are merged (event.Recorder).
 type Kind[A aggregate.Aggregate] struct {
 	// Type is the type member of the aggregates' documents, such as "order". No other kind
 	// and none of this package's own types may have it.
 	Type string
-	// Noun is what people call such an aggregate, in faults. Default: Type.
+	// Noun names such an aggregate in faults. Default: Type.
 	Noun string
 	// IDMember names the member of events, notes and audit entries that holds the
 	// aggregate's id. Default "aggregateId".
 	IDMember string
-	// DeletedTTL is how long a deleted aggregate stays. Default that of the store's options;
-	// negative is for ever.
+	// DeletedTTL is the lifetime of a deleted aggregate. Default: Options.DeletedTTL of the
+	// units of work; negative is for ever.
 	DeletedTTL time.Duration
 	// Encode returns the data of the aggregate's document as the commit leaves it: a JSON
 	// object, compact, with the members version, sequence and deleted.
 	Encode func(a A, commit aggregate.Commit) ([]byte, error)
-	// Decode returns the aggregate of such data. It may keep the memory of data.
+	// Decode returns the aggregate of such data. It may share the memory of data.
 	Decode func(data []byte) (A, error)
 	// Events are the codecs of its events, by action.
 	Events map[string]EventEncoder
 
-	wrong error // why the kind cannot be used
+	wrong error // the reason that the kind cannot be used
 }
 
-// EventEncoder appends the members that only events of one action have to dst, which ends
-// in the brace that opens an object: names and values of JSON with commas between them. The
-// members that all events have are written by this package; see eventMembers.
+// EventEncoder appends the members of events of one action to dst, which ends in the opening
+// brace of an object: JSON names and values, separated by commas. The members that all events
+// have (EventMembers) are written by this package.
 type EventEncoder func(dst []byte, e event.Event) ([]byte, error)
 
 const defaultIDMember = "aggregateId"
 
-// The types of documents that are no aggregates. No kind may have one.
+// The types of documents that are not aggregates. No kind may have one of them.
 const (
 	TypeEvent     = "domainEvent"
 	TypeRequest   = "request"
@@ -57,7 +56,7 @@ const (
 	TypeTombstone = "tombstone"
 )
 
-// Checked returns a copy with the defaults, or what is missing or wrong.
+// Checked returns a copy with the defaults, or an error that names each fault.
 func (k *Kind[A]) Checked() (*Kind[A], error) {
 	if k == nil {
 		return nil, errors.New("document: the kind of the aggregates is nil")
@@ -85,7 +84,7 @@ func (k *Kind[A]) Checked() (*Kind[A], error) {
 	return &given, errors.Join(faults...)
 }
 
-// Data returns what is stored of a as the commit leaves it.
+// Data returns the stored form of a after the commit.
 func (k *Kind[A]) Data(a A, commit aggregate.Commit) ([]byte, error) {
 	data, err := k.Encode(a, commit)
 	if err != nil {
@@ -94,7 +93,7 @@ func (k *Kind[A]) Data(a A, commit aggregate.Commit) ([]byte, error) {
 	return data, nil
 }
 
-// Restore returns the aggregate that was stored under id as data.
+// Restore returns the aggregate that was stored as data under id.
 func (k *Kind[A]) Restore(id uuid.UUID, data []byte) (a A, err error) {
 	if a, err = k.Decode(data); err != nil {
 		return a, fmt.Errorf("decode %s %s: %w", k.Noun, id, err)
@@ -105,10 +104,10 @@ func (k *Kind[A]) Restore(id uuid.UUID, data []byte) (a A, err error) {
 	return a, nil
 }
 
-// NotFound says that there is no such aggregate.
+// NotFound is the fault for an aggregate that does not exist.
 func (k *Kind[A]) NotFound(id uuid.UUID) error { return fault.Missing(k.Noun, id.String()) }
 
-// ChangedByAnother says that an aggregate is not as it was read.
+// ChangedByAnother is the fault for an aggregate that was changed after it was read.
 func (k *Kind[A]) ChangedByAnother() error {
-	return fault.New(fault.PreconditionFailed, "", "the "+k.Noun+" was changed by somebody else; read it again")
+	return fault.New(fault.PreconditionFailed, "", "the "+k.Noun+" was changed in the meantime; read it again")
 }

@@ -10,8 +10,7 @@ import (
 	"feedbox/application/relay"
 )
 
-// ClosingData is the stored form of why a gate is closed. How far its key had come, the gate
-// has.
+// ClosingData is the stored form of relay.Closing. Its Progress is stored in the gate.
 type ClosingData struct {
 	Event  string    `json:"event"`
 	Reason string    `json:"reason"`
@@ -22,7 +21,7 @@ type ClosingData struct {
 	Progress relay.Progress `json:"-"`
 }
 
-// IntentData is the stored form of what is wanted of a gate.
+// IntentData is the stored form of relay.Intent.
 type IntentData struct {
 	Verb  relay.Verb `json:"verb"`
 	Event string     `json:"event,omitempty"`
@@ -33,13 +32,13 @@ type IntentData struct {
 	FromStore bool `json:"fromStore,omitempty"`
 }
 
-// PassedData is the stored form of how far a key has come.
+// PassedData is the stored form of relay.Progress.
 type PassedData struct {
 	Sequence int64 `json:"sequence"`
 	LSN      int64 `json:"lsn"`
 }
 
-// GateData is the stored form of a gate, without its version.
+// GateData is the stored form of relay.Gate, without its key and version.
 type GateData struct {
 	Closing  ClosingData `json:"closing"`
 	Passed   PassedData  `json:"passed,omitzero"`
@@ -53,7 +52,7 @@ type GateData struct {
 	Listed   string      `json:"listed,omitempty"`
 }
 
-// GateDataOf is what is stored of g.
+// GateDataOf returns the stored form of g.
 func GateDataOf(g relay.Gate) GateData {
 	return GateData{
 		Closing: ClosingData(g.Closing), Passed: PassedData(g.Progress), Events: g.Events, Last: g.Arrivals, Sequence: g.Sequence,
@@ -61,7 +60,7 @@ func GateDataOf(g relay.Gate) GateData {
 	}
 }
 
-// Gate is the gate of key that was stored as d.
+// Gate returns the gate of key that was stored as d.
 func (d *GateData) Gate(key, version string) relay.Gate {
 	return relay.Gate{
 		Key: key, Closing: relay.Closing(d.Closing), Progress: relay.Progress(d.Passed), Events: d.Events, Arrivals: d.Last, Sequence: d.Sequence,
@@ -69,21 +68,21 @@ func (d *GateData) Gate(key, version string) relay.Gate {
 	}
 }
 
-// Compress makes a parked document small.
+// Compress compresses a parked document.
 func Compress(raw []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write(raw) // memory takes all
+	_, _ = w.Write(raw) // never fails in memory
 	_ = w.Close()
 	return b.Bytes()
 }
 
-// Decompress reads what Compress has written.
+// Decompress is the inverse of Compress.
 func Decompress(raw []byte) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(raw))
 	if err != nil {
 		return nil, fmt.Errorf("decompress: %w", err)
 	}
-	const limit = 16 << 20 // far above what a document can have been
+	const limit = 16 << 20 // far above the size of any document
 	return io.ReadAll(io.LimitReader(r, limit))
 }

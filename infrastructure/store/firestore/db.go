@@ -20,22 +20,21 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// DB is a database of Firestore. Everything of this package is made of one. It is safe for
-// concurrent use.
+// DB is a Firestore database. It is safe for concurrent use.
 type DB struct {
 	client  *client.Client
 	name    string // projects/{project}/databases/{database}
-	source  string // the same in the names of leases
+	source  string // the database in the names of leases
 	headers []string
 	settle  time.Duration
 	used    func(err error)
 }
 
-// settling is within which time after that of a commit Google's emulator shows it. It may
-// show later ones before. The service shows a commit to every read at its time or a later one.
+// settling is the delay of the feed on Google's emulator, which makes commits visible after their
+// time and out of order. The service makes a commit visible to every read at its time or later.
 const settling = time.Second
 
-// Options are the choices of Open. All but Project have defaults.
+// Options are the options of Open. All except Project have defaults.
 type Options struct {
 	// Project is the id of the Google Cloud project. Required.
 	Project string
@@ -44,13 +43,13 @@ type Options struct {
 	// Emulator is the address of Google's emulator, host:port. Default: the service, with the
 	// application default credentials.
 	Emulator string
-	// Used is told of each use of the database, with its error. Default: nobody.
+	// Used is called after each use of the database, with its error. Default: none.
 	Used func(err error)
-	// Client are more options of Google's client.
+	// Client are additional options of Google's client.
 	Client []option.ClientOption
 }
 
-// The collections. Indexes and lifetimes are set by these names: firestore.indexes.json.
+// The collections. firestore.indexes.json refers to these names.
 const (
 	collectionAggregates = "feedboxAggregates"
 	collectionTombstones = "feedboxTombstones"
@@ -63,7 +62,7 @@ const (
 	collectionSkipped    = "feedboxSkipped"
 )
 
-// Open makes a client, which connects when it is used. The caller closes the DB.
+// Open returns a DB, which connects when it is used. The caller must close it.
 func Open(ctx context.Context, o Options) (*DB, error) {
 	if o.Project == "" {
 		return nil, errors.New("firestore: the id of the project is missing")
@@ -87,14 +86,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if db.client, err = client.NewClient(ctx, options...); err != nil {
 		return nil, fmt.Errorf("firestore: %w", err)
 	}
-	db.client.CallOptions.Commit = nil // would send a commit again whose outcome nobody knows
+	db.client.CallOptions.Commit = nil // otherwise it repeats a commit whose outcome is unknown
 	return db, nil
 }
 
 // Close ends the connections.
 func (db *DB) Close() { _ = db.client.Close() }
 
-// document is the name of a document.
+// document returns the name of a document.
 func (db *DB) document(collection, id string) string {
 	return db.name + "/documents/" + collection + "/" + id
 }
@@ -103,11 +102,11 @@ func (db *DB) outgoing(ctx context.Context) context.Context {
 	return metadata.AppendToOutgoingContext(ctx, db.headers...)
 }
 
-// commitLimit bounds a commit, also on its way through the service: the deadline travels
-// with it. The feed relies on it, see window.
+// commitLimit is the deadline of a commit, which the request carries to the service. The feed
+// relies on it, see window.
 const commitLimit = 10 * time.Second
 
-// commit makes all writes or none, and returns the tag of the first document as it is left.
+// commit stores all writes or none, and returns the new tag of the first document.
 func (db *DB) commit(ctx context.Context, writes ...*pb.Write) (tag string, err error) {
 	ctx, cancel := context.WithTimeout(db.outgoing(ctx), commitLimit)
 	defer cancel()
@@ -118,7 +117,7 @@ func (db *DB) commit(ctx context.Context, writes ...*pb.Write) (tag string, err 
 	return tagOf(reply.WriteResults[0]), nil
 }
 
-// each visits the replies of a stream until a visit returns false.
+// each calls visit for the replies of a stream until it returns false.
 func each[T any](stream interface{ Recv() (T, error) }, err error, visit func(reply T) bool) error {
 	for err == nil {
 		var reply T
@@ -132,7 +131,8 @@ func each[T any](stream interface{ Recv() (T, error) }, err error, visit func(re
 	return err
 }
 
-// get reads documents by their names, in one snapshot; nil where there is none, or no name.
+// get reads documents by name in one snapshot. The result is nil for a missing document and for an
+// empty name.
 func (db *DB) get(ctx context.Context, names ...string) ([]*pb.Document, error) {
 	ctx, cancel := context.WithCancel(db.outgoing(ctx))
 	defer cancel()
@@ -149,8 +149,8 @@ func (db *DB) get(ctx context.Context, names ...string) ([]*pb.Document, error) 
 	return documents, err
 }
 
-// scan visits what a query finds as it was at a time, the zero time is now, until a visit
-// returns false.
+// scan calls visit for the results of a query at a read time (zero: now) until visit returns
+// false.
 func (db *DB) scan(ctx context.Context, q *pb.StructuredQuery, at time.Time, visit func(*pb.Document) bool) error {
 	ctx, cancel := context.WithCancel(db.outgoing(ctx))
 	defer cancel()
@@ -164,7 +164,8 @@ func (db *DB) scan(ctx context.Context, q *pb.StructuredQuery, at time.Time, vis
 	return err
 }
 
-// all returns what a query finds and has not expired, as of makes it. What names what was done.
+// all returns the results of a query that have not expired, converted by of. what names the
+// operation in errors.
 func all[T any](ctx context.Context, db *DB, what string, q *pb.StructuredQuery, of func(d *pb.Document) (T, error)) (list []T, err error) {
 	var wrong error
 	err = db.scan(ctx, q, time.Time{}, func(d *pb.Document) bool {
@@ -181,8 +182,8 @@ func all[T any](ctx context.Context, db *DB, what string, q *pb.StructuredQuery,
 	return list, asFault(what, err)
 }
 
-// count returns how many documents a query finds, at most so many, and the time of the
-// service at which it has read: what was committed up to it was counted, and nothing else.
+// count returns the number of results of a query, at most most, and the read time: exactly the
+// documents that were committed up to it are counted.
 func (db *DB) count(ctx context.Context, q *pb.StructuredQuery, most int) (n int, read time.Time, err error) {
 	ctx, cancel := context.WithCancel(db.outgoing(ctx))
 	defer cancel()
@@ -200,7 +201,8 @@ func (db *DB) count(ctx context.Context, q *pb.StructuredQuery, most int) (n int
 	return int(reply.Result.AggregateFields["n"].GetIntegerValue()), reply.ReadTime.AsTime().Truncate(time.Microsecond), nil
 }
 
-// failed tells of a use. An error shows that ctx has ended where it has.
+// failed reports a use of the database, and whether it failed. It adds the cause of ctx to the error
+// if ctx has ended.
 func (db *DB) failed(ctx context.Context, err *error) bool {
 	if *err != nil && ctx.Err() != nil {
 		*err = fmt.Errorf("%w: %w", context.Cause(ctx), *err)

@@ -12,8 +12,8 @@ import (
 	"feedbox/domain/fault"
 )
 
-// code is the service's condition. Errors of a connection have one, too; OK if err is none of
-// the client's.
+// code returns the condition of the service or of the connection; OK if err is not an error of
+// the client.
 func code(err error) codes.Code {
 	if s, known := status.FromError(err); known {
 		return s.Code()
@@ -21,22 +21,22 @@ func code(err error) codes.Code {
 	return codes.OK
 }
 
-// refused reports whether a commit was refused by what is stored: nothing of it was made.
+// refused reports whether the stored documents refused a commit. Nothing of it was stored then.
 func refused(err error) bool {
 	return slices.Contains([]codes.Code{codes.AlreadyExists, codes.FailedPrecondition, codes.NotFound}, code(err))
 }
 
-// answered reports whether err tells that the service did its work.
+// answered reports whether the service processed the request.
 func answered(err error) bool {
 	return err == nil || refused(err) || code(err) == codes.InvalidArgument || code(err) == codes.Aborted
 }
 
 // Ambiguous implements recordstore.Store.
-func (Rows) Ambiguous(err error) bool {
+func (Records) Ambiguous(err error) bool {
 	return slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown}, code(err))
 }
 
-// asFault turns an error of the client into a fault. What names what was done.
+// asFault returns an error of the client as a fault. what names the operation.
 func asFault(what string, err error) error {
 	var known *fault.Error
 	if err == nil || errors.As(err, &known) {
@@ -45,11 +45,11 @@ func asFault(what string, err error) error {
 	wrapped := fmt.Errorf("%s: %w", what, err)
 	switch c := code(err); {
 	case errors.Is(err, context.Canceled):
-		return fault.Wrap(fault.Unavailable, "canceled", "the request was given up", wrapped)
+		return fault.Wrap(fault.Unavailable, "canceled", "the request was canceled", wrapped)
 	case c == codes.PermissionDenied, c == codes.Unauthenticated:
 		return fault.Wrap(fault.Internal, "", "the database refuses this identity", wrapped)
 	case c == codes.ResourceExhausted:
-		return fault.Wrap(fault.Throttled, "", "the store takes no more at the moment; try again", wrapped)
+		return fault.Wrap(fault.Throttled, "", "the store is busy; try again later", wrapped)
 	case c == codes.FailedPrecondition:
 		return fault.Wrap(fault.Internal, "", "the database lacks an index", wrapped)
 	case c == codes.InvalidArgument, c == codes.NotFound, c == codes.Unimplemented:

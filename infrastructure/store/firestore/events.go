@@ -10,17 +10,17 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// event stores an event in the feed.
+// event returns the write of an event.
 func (db *DB) event(key, id, document string, lifetime time.Duration) *pb.Write {
 	w := db.put(collectionEvents, id, fields{"slot": slotOf(key), "key": key, "document": document}.expires(lifetime), absent)
-	w.UpdateTransforms = []*pb.DocumentTransform_FieldTransform{{ // the service stores its time
+	w.UpdateTransforms = []*pb.DocumentTransform_FieldTransform{{ // set by the service
 		FieldPath: memberAt, TransformType: &pb.DocumentTransform_FieldTransform_SetToServerValue{SetToServerValue: pb.DocumentTransform_FieldTransform_REQUEST_TIME},
 	}}
 	return w
 }
 
-// AddEvent stores an event that comes with no aggregate. A negative lifetime is for ever.
-// Faults: Conflict if there is one of that id.
+// AddEvent stores an event without an aggregate. A negative lifetime is for ever. Fault: Conflict
+// if the id exists.
 func (db *DB) AddEvent(ctx context.Context, key, id, document string, lifetime time.Duration) error {
 	_, err := db.commit(ctx, db.event(key, id, document, lifetime))
 	if refused(err) {
@@ -34,18 +34,18 @@ func storedOf(d *pb.Document) (recordstore.StoredEvent, error) {
 }
 
 // Event implements recordstore.Store.
-func (r Rows) Event(ctx context.Context, key, id string) (recordstore.StoredEvent, error) {
+func (r Records) Event(ctx context.Context, key, id string) (recordstore.StoredEvent, error) {
 	return one(ctx, r.DB, "event", collectionEvents, id, has{"key", key}, storedOf)
 }
 
 // Events implements recordstore.Store.
-func (r Rows) Events(ctx context.Context, key string) ([]recordstore.StoredEvent, error) {
+func (r Records) Events(ctx context.Context, key string) ([]recordstore.StoredEvent, error) {
 	return all(ctx, r.DB, "read the events of key "+key, find(collectionEvents, byName, 0, condition{"key", equal, key}), storedOf)
 }
 
 // ReplaceEvent implements recordstore.Store.
-func (r Rows) ReplaceEvent(ctx context.Context, key, id string, read recordstore.StoredEvent, document []byte) (bool, error) {
-	_, err := r.DB.commit(ctx, r.DB.patch(collectionEvents, id, fields{"document": string(document)}, as(read.Tag)))
+func (r Records) ReplaceEvent(ctx context.Context, key, id string, read recordstore.StoredEvent, document []byte) (bool, error) {
+	_, err := r.DB.commit(ctx, r.DB.patch(collectionEvents, id, fields{"document": string(document)}, hasTag(read.Tag)))
 	if refused(err) {
 		return false, nil
 	}

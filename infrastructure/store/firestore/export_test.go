@@ -8,11 +8,10 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// Settling is how long the feed of the emulator holds back.
+// Settling is the delay of the feed on the emulator.
 const Settling = settling
 
-// PutEvents commits events of a key that carry a time of the test's choice, as if their
-// request had come at it.
+// PutEvents commits events of a key with a given timestamp, as if it were that of the request.
 func (db *DB) PutEvents(ctx context.Context, at time.Time, key string, ids ...string) error {
 	var writes []*pb.Write
 	for _, id := range ids {
@@ -22,18 +21,18 @@ func (db *DB) PutEvents(ctx context.Context, at time.Time, key string, ids ...st
 	return err
 }
 
-// RemoveAggregate does what the TTL policy does with one that has expired.
+// RemoveAggregate deletes an expired aggregate like the TTL policy.
 func (db *DB) RemoveAggregate(ctx context.Context, id string) error {
 	_, err := db.commit(ctx, db.remove(collectionAggregates, id, always))
 	return err
 }
 
-// Narrow has searches end after so many events, and know other bounds.
+// Narrow sets the limit of a search and the bounds of timestamps.
 func (f *Feed) Narrow(enough int, window, slack time.Duration) {
 	f.enough, f.window, f.slack = enough, window.Microseconds(), slack.Microseconds()
 }
 
-// Retime gives an event the time of its commit, less some.
+// Retime sets the timestamp of an event to its commit time minus less.
 func (db *DB) Retime(ctx context.Context, id string, less time.Duration) error {
 	found, err := db.get(ctx, db.document(collectionEvents, id))
 	if err != nil {

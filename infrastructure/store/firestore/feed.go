@@ -15,46 +15,46 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// Slots is how many parts the key space has in the index of the events, and the most feed
-// ranges. The index takes about 500 events a second in each.
+// Slots is the number of parts of the key space in the index of the events, and the maximum number
+// of feed ranges. The index allows about 500 events a second in each.
 const Slots = 16
 
 func slotOf(key string) int64 { return int64(recordstore.Hash(key)) * Slots >> recordstore.HashBits }
 
-// The bounds between the time that an event carries and that of its commit; see doc.go.
+// The bounds of the difference between an event's timestamp and its commit time; see doc.go.
 const (
-	window = 3 * commitLimit // a commit is at most this much later
-	slack  = time.Second     // and not earlier, but for clocks that differ by this much
+	window = 3 * commitLimit // a commit is at most this much later than the timestamp
+	slack  = time.Second     // and at most this much earlier, by different clocks
 )
 
-// enough is how many events end a search that is far behind.
+// enough is the number of events at which a lagging search ends.
 const enough = 1000
 
-// keySpace is embedded without being a field that others see.
+// keySpace is an alias because an embedded field must not be exported.
 type keySpace = recordstore.KeySpace
 
-// Feed is the change feed of the events of a database; the package documentation says how
-// it finds them in order. It is safe for concurrent use.
+// Feed is the change feed of the events of a database; see the package documentation. It is safe
+// for concurrent use.
 type Feed struct {
 	keySpace
 	db *DB
 
 	window, slack int64 // in microseconds
 	enough        int
-	reading       *recordstore.Memory[*reading]
+	reading       *recordstore.RangeCache[*reading]
 }
 
-// reading is what is known of a range. Times are in microseconds.
+// reading is the state of a range between reads. Times are in microseconds.
 type reading struct {
-	position int64       // what was committed up to it was shown
-	ahead    []committed // found and not shown yet
-	upTo     int64       // what was committed up to it was shown or is ahead
-	from     int64       // what was committed behind upTo carries this time or a later one
-	known    []int64     // the times in the index, from on, of what was committed up to upTo
-	more     bool        // a search ended early
+	position int64       // events committed up to it were delivered
+	ahead    []committed // found, not delivered yet
+	upTo     int64       // events committed up to it were delivered or are in ahead
+	from     int64       // events committed after upTo have at least this timestamp
+	known    []int64     // the timestamps, from on, of events committed up to upTo
+	more     bool        // the last search ended early
 }
 
-// committed is an event with the times of its commit and of its index.
+// committed is an event with its commit time and its timestamp in the index.
 type committed struct {
 	commit, at int64
 	key, name  string
@@ -67,15 +67,14 @@ var (
 	_ changefeed.Sparse = (*Feed)(nil)
 )
 
-// NewFeed returns the feed of the events in db, which is read by 1, 2, 4, 8 or 16 feed
-// ranges; 0 is 4. More of them cut the leases of a running relay in parts; with fewer, the
-// leases stay as narrow as they are.
+// NewFeed returns the feed of the events in db with 1, 2, 4, 8 or 16 feed ranges; 0 is 4. A higher
+// number splits the leases of a running relay; with a lower one, the leases keep their ranges.
 func NewFeed(db *DB, ranges int) (*Feed, error) {
-	cut, err := recordstore.Cut(ranges, Slots)
+	cut, err := recordstore.SplitKeySpace(ranges, Slots)
 	if err != nil {
 		return nil, fmt.Errorf("firestore: %w", err)
 	}
-	return &Feed{keySpace: cut, db: db, window: window.Microseconds(), slack: slack.Microseconds(), enough: enough, reading: recordstore.NewMemory[*reading](4 * Slots)}, nil
+	return &Feed{keySpace: cut, db: db, window: window.Microseconds(), slack: slack.Microseconds(), enough: enough, reading: recordstore.NewRangeCache[*reading](4 * Slots)}, nil
 }
 
 // Source implements changefeed.Feed.
@@ -83,11 +82,11 @@ func (f *Feed) Source(context.Context) (changefeed.Source, error) {
 	return changefeed.Source{Host: "firestore", Database: f.db.source, Container: "events"}, nil
 }
 
-// LSNsHaveGaps implements changefeed.Sparse: they are times.
+// LSNsHaveGaps implements changefeed.Sparse: LSNs are times.
 func (*Feed) LSNsHaveGaps() {}
 
-// Now implements changefeed.Feed. A read sees all that was committed before it began, and
-// nothing is committed at an earlier time afterwards.
+// Now implements changefeed.Feed. It returns a read time: a read sees everything that was committed
+// before, and no later commit has an earlier time.
 func (f *Feed) Now(ctx context.Context, _ changefeed.FeedRange) (string, error) {
 	_, read, err := f.db.count(ctx, find(collectionEvents, byName, 1), 1)
 	return recordstore.Token(uint64(read.UnixMicro())), asFault("find the end of the feed", err) //nolint:gosec // after 1970
@@ -117,7 +116,7 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	return page, nil
 }
 
-// page takes about n events from what is ahead, and moves the position behind them.
+// page returns about n events of ahead and moves the position past them.
 func (r *reading) page(n int, continuation string) *changefeed.Page {
 	page := &changefeed.Page{Continuation: continuation, CaughtUp: len(r.ahead) == 0}
 	if page.CaughtUp {
@@ -125,9 +124,9 @@ func (r *reading) page(n int, continuation string) *changefeed.Page {
 	}
 	page.EndLSN = r.ahead[len(r.ahead)-1].commit
 	if r.more {
-		page.EndLSN++ // at least
+		page.EndLSN++ // the end is later
 	}
-	for len(r.ahead) > 0 && (n > len(page.Items) || r.ahead[0].commit == r.position) { // no commit is cut
+	for len(r.ahead) > 0 && (n > len(page.Items) || r.ahead[0].commit == r.position) { // no commit is split
 		e := r.ahead[0]
 		r.position, r.ahead = e.commit, r.ahead[1:]
 		page.Items = append(page.Items, e.item)
@@ -137,8 +136,8 @@ func (r *reading) page(n int, continuation string) *changefeed.Page {
 	return page
 }
 
-// slotsOf are the slots between two hashes, one that is cut as well: what of it lies outside
-// is left out by its key.
+// slotsOf returns the slots between two hashes, including one that is only partly between them.
+// Its other events are filtered out by their keys.
 func slotsOf(from, to int32) (slots []int64) {
 	for s := int64(from) * Slots >> recordstore.HashBits; s<<recordstore.HashBits/Slots < int64(to); s++ {
 		slots = append(slots, s)
@@ -146,11 +145,11 @@ func slotsOf(from, to int32) (slots []int64) {
 	return slots
 }
 
-// search looks for what was committed behind r.upTo.
+// search finds the events that were committed after r.upTo.
 //
-// It counts first: the number tells whether there is anything to be read, and its read time
-// is the snapshot in which it is read. What is new is usually behind the last that is known;
-// if the number says otherwise, all is read that may be new.
+// It counts first: the number shows whether there are new events, and its read time is the
+// snapshot for reading them. New events usually follow the last known one; if the number shows
+// otherwise, search reads from r.from.
 func (f *Feed) search(ctx context.Context, r *reading, slots []int64, within changefeed.FeedRange) error {
 	most := len(r.known) + f.enough
 	n, read, err := f.db.count(ctx, events(slots, r.from), most)
@@ -192,22 +191,21 @@ func (f *Feed) search(ctx context.Context, r *reading, slots []int64, within cha
 	r.upTo, r.from = max(r.upTo, upTo), max(r.from, from)
 	gone, _ := slices.BinarySearch(r.known, r.from)
 	if r.known = slices.Delete(r.known, 0, gone); r.more {
-		r.known = nil // some may be missing
+		r.known = nil // it may be incomplete
 	}
 	slices.SortFunc(r.ahead, func(a, b committed) int { return cmp.Or(cmp.Compare(a.commit, b.commit), cmp.Compare(a.name, b.name)) })
 	return nil
 }
 
-// events asks for those of slots that carry the time from or a later one.
+// events queries the events of slots with a timestamp not before from.
 func events(slots []int64, from int64) *pb.StructuredQuery {
 	return find(collectionEvents, memberAt, 0, condition{"slot", oneOf, slots}, condition{memberAt, atLeast, time.UnixMicro(max(0, from))})
 }
 
-// scan reads events in the order of the index, as they were at read. It may end when it has
-// enough of them and is far behind: then it knows of one that was committed behind upTo that
-// nothing it has not read can precede.
+// scan reads events in the order of the index, at the read time. If it lags far behind, it ends
+// when it has enough events and found one committed after upTo that no unread event can precede.
 func (f *Feed) scan(ctx context.Context, slots []int64, from int64, read time.Time, upTo int64) (found []committed, more bool, err error) {
-	first := int64(math.MaxInt64) // to be committed behind upTo
+	first := int64(math.MaxInt64) // commit time after upTo
 	err = f.db.scan(ctx, events(slots, from), read, func(d *pb.Document) bool {
 		e := eventOf(d)
 		if found = append(found, e); e.commit > upTo {

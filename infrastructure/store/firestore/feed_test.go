@@ -35,7 +35,7 @@ func watch(t testing.TB, db *firestore.DB, ranges, maxItems int) *watcher {
 	return &watcher{t, feed, map[changefeed.FeedRange]string{}, maxItems, map[string][]string{}}
 }
 
-// round reads each range to its end and returns how many events there were.
+// round reads each range to its end and returns the number of events.
 func (w *watcher) round() (items int) {
 	w.Helper()
 	ranges, err := w.feed.Ranges(w.Context())
@@ -70,7 +70,7 @@ func (w *watcher) round() (items int) {
 	return items
 }
 
-// waitFor reads until n events were seen, and fails a minute after the last.
+// waitFor reads until it has seen n events. It fails if none is found for a minute.
 func (w *watcher) waitFor(n int) {
 	w.Helper()
 	for last := time.Now(); n > 0; {
@@ -83,15 +83,15 @@ func (w *watcher) waitFor(n int) {
 	}
 }
 
-// settle waits until what was committed is shown at once: the emulator is given that time.
+// settle waits until the feed delivers all commits, which it delays on the emulator.
 func settle() { time.Sleep(firestore.Settling + 10*time.Millisecond) }
 
-// An event carries the time of the request, which is not that of the commit: what is
-// committed late is not missed, and the order is that of the commits.
+// The timestamp of an event is that of the request, not of the commit. Late commits are not missed,
+// and the order is that of the commits.
 func TestLateCommitsAreNeverMissed(t *testing.T) {
 	db := open(t)
 	w := watch(t, db, 1, 10)
-	// A commit is given 10 s; with what it is late here it stays within the 30 s of a search.
+	// Timestamps are up to 15 s old, so a commit with its deadline of 10 s is within the window of 30 s.
 	put := func(ago time.Duration, id string) { must(t, db.PutEvents(t.Context(), time.Now().Add(-ago), "k", id)) }
 	put(0, "first")
 	w.waitFor(1)
@@ -119,8 +119,9 @@ func TestLateCommitsAreNeverMissed(t *testing.T) {
 	}
 }
 
-// More events than one query asks for, many of them at one time.
-func TestManyEventsAtOneTime(t *testing.T) {
+// More events than one page, many of them with one timestamp.
+func TestManyEventsWithOneTimestamp(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	at := time.Now().Add(-time.Hour)
 	var want []string
@@ -143,10 +144,11 @@ func TestManyEventsAtOneTime(t *testing.T) {
 	}
 }
 
-// A search that is far behind ends early, and what it shows is complete up to there.
-func TestASearchThatEndsEarly(t *testing.T) {
+// A search that lags far behind ends early, and is complete up to that point.
+func TestLaggingSearchEndsEarly(t *testing.T) {
+	t.Parallel()
 	db := open(t)
-	random := rand.New(rand.NewPCG(1, 0))
+	random := rand.New(rand.NewPCG(1, 0)) // a fixed seed
 	const late = 40 * time.Millisecond
 	var want []string
 	for n := range 60 {
@@ -167,8 +169,9 @@ func TestASearchThatEndsEarly(t *testing.T) {
 	}
 }
 
-// Writers and readers at the same time: each event is shown once, in the order of its key.
-func TestTheFeedShowsAllInOrder(t *testing.T) {
+// Concurrent writers and readers: each event is delivered once, in the order of its key.
+func TestFeedDeliversAllEventsInOrder(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	p := baskets(t, db, &recordstore.Options{Attempts: 100}) // a busy emulator takes its time
 	w := watch(t, db, 4, 7)
@@ -220,7 +223,8 @@ func TestTheFeedShowsAllInOrder(t *testing.T) {
 	}
 }
 
-func TestWhereTheFeedBegins(t *testing.T) {
+func TestFeedStartsAtItsPosition(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	w := watch(t, db, 1, 10)
 	read := func(req changefeed.ReadRequest) (ids []string) {
@@ -254,6 +258,7 @@ func TestWhereTheFeedBegins(t *testing.T) {
 }
 
 func TestRanges(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	for _, n := range []int{3, -1, 32} {
 		if _, err := firestore.NewFeed(db, n); err == nil {
@@ -290,7 +295,8 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-func TestAReplacedEventIsNotShownAgain(t *testing.T) {
+func TestReplacedEventIsNotDeliveredAgain(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	must(t, db.PutEvents(t.Context(), time.Now(), "k", "e1"))
 	w := watch(t, db, 1, 10)
@@ -300,7 +306,7 @@ func TestAReplacedEventIsNotShownAgain(t *testing.T) {
 	must(t, err)
 	_, version, err := events.Editable(raw)
 	must(t, err)
-	must(t, events.Replace(t.Context(), "k", "e1", []byte(`{"id":"e1","mended":true}`), version))
+	must(t, events.Replace(t.Context(), "k", "e1", []byte(`{"id":"e1","corrected":true}`), version))
 	settle()
 	if n := w.round(); n != 0 {
 		t.Errorf("the feed shows %d events again", n)

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// The definitions that an operator deploys have what the queries need, and lifetimes where
-// documents have one.
+// The deployed definitions have the indexes that the queries need and the TTL policies.
 func TestIndexDefinitions(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile("firestore.indexes.json")
 	if err != nil {
 		t.Fatal(err)

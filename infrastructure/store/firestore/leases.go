@@ -11,8 +11,8 @@ import (
 	"feedbox/changefeed"
 )
 
-// Leases is the changefeed.LeaseStore of a database. The ETag of a record is the time of its
-// last change. It is safe for concurrent use.
+// Leases is the changefeed.LeaseStore of a database. The ETag of a record is its update time. It is
+// safe for concurrent use.
 type Leases struct{ DB *DB }
 
 var _ changefeed.LeaseStore = Leases{}
@@ -46,11 +46,11 @@ func (l Leases) Create(ctx context.Context, r changefeed.Record) (string, error)
 
 // Replace implements changefeed.LeaseStore.
 func (l Leases) Replace(ctx context.Context, r changefeed.Record) (string, error) {
-	return l.write(ctx, "replace", r, as(r.ETag))
+	return l.write(ctx, "replace", r, hasTag(r.ETag))
 }
 
 func (l Leases) write(ctx context.Context, verb string, r changefeed.Record, when *pb.Precondition) (string, error) {
-	w := l.DB.put(collectionLeases, url.PathEscape(r.ID), fields{"id": r.ID, "body": string(r.Body)}.anew(), when)
+	w := l.DB.put(collectionLeases, url.PathEscape(r.ID), fields{"id": r.ID, "body": string(r.Body)}.unique(), when)
 	tag, err := l.DB.commit(ctx, w)
 	if err != nil {
 		return "", fmt.Errorf("%s the lease %s: %w", verb, r.ID, l.reason(ctx, r.ID, when, err))
@@ -60,14 +60,14 @@ func (l Leases) write(ctx context.Context, verb string, r changefeed.Record, whe
 
 // Delete implements changefeed.LeaseStore.
 func (l Leases) Delete(ctx context.Context, id, etag string) error {
-	when := as(etag)
+	when := hasTag(etag)
 	if _, err := l.DB.commit(ctx, l.DB.remove(collectionLeases, url.PathEscape(id), when)); err != nil {
 		return fmt.Errorf("delete the lease %s: %w", id, l.reason(ctx, id, when, err))
 	}
 	return nil
 }
 
-// reason tells a record with another ETag from one that is not there.
+// reason returns the error of a refused write: ErrExists, ErrETagMismatch or ErrNotFound.
 func (l Leases) reason(ctx context.Context, id string, when *pb.Precondition, err error) error {
 	switch {
 	case !refused(err):

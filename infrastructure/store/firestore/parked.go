@@ -17,14 +17,14 @@ import (
 	"feedbox/infrastructure/store/recordstore/parked"
 )
 
-// Parked is the parked.Store of a database: the gate of a key is a document, and so is each
-// event. It is safe for concurrent use.
+// Parked is the parked.Records of a database. Each gate and each parked event is a document. It is
+// safe for concurrent use.
 type Parked struct{ DB *DB }
 
-var _ parked.Store = Parked{}
+var _ parked.Records = Parked{}
 
-// hashed is the id of a document of a key, or of an event of it, which may hold what an id
-// may not.
+// hashed returns the id of the document of a gate, or of a parked event: a hash, because keys and
+// event ids may contain characters that a document id must not have.
 func hashed(key, event string) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(key), key, event))
 	return hex.EncodeToString(sum[:])
@@ -56,7 +56,7 @@ func skippedOf(d *pb.Document) (relay.Skipped, error) {
 	return relay.Skipped{Event: e, Intent: relay.Intent(wanted)}, errors.Join(wrong, err)
 }
 
-// Find implements parked.Store.
+// Find implements parked.Records.
 func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
 	names := []string{p.DB.document(collectionGates, hashed(key, ""))}
 	for _, id := range ids {
@@ -76,7 +76,7 @@ func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Ga
 	return g, events, err
 }
 
-// Gates implements parked.Store.
+// Gates implements parked.Records.
 func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
 	var conditions []condition
 	if wanted {
@@ -85,28 +85,28 @@ func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
 	return all(ctx, p.DB, "list gates", find(collectionGates, byName, 0, conditions...), gateOf)
 }
 
-// First implements parked.Store.
+// First implements parked.Records.
 func (p Parked) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
 	return all(ctx, p.DB, "read parked events of key "+key, find(collectionParked, "position", limit, condition{"line", equal, key}), parkedOf)
 }
 
-// Skipped implements parked.Store.
+// Skipped implements parked.Records.
 func (p Parked) Skipped(ctx context.Context, key string) ([]relay.Skipped, error) {
 	skipped, err := all(ctx, p.DB, "read skipped events of key "+key, find(collectionSkipped, byName, 0, condition{"key", equal, key}), skippedOf)
 	slices.SortFunc(skipped, func(a, b relay.Skipped) int { return cmp.Compare(a.Event.Position, b.Event.Position) })
 	return skipped, err
 }
 
-// Commit implements parked.Store.
+// Commit implements parked.Records.
 func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {
-	key, id, when := c.Gate.Key, hashed(c.Gate.Key, ""), still(c.Gate.Version)
+	key, id, when := c.Gate.Key, hashed(c.Gate.Key, ""), unchanged(c.Gate.Version)
 	writes := []*pb.Write{p.DB.remove(collectionGates, id, when)}
 	if !c.Open {
-		writes[0] = p.DB.put(collectionGates, id, fields{"key": key, "gate": string(c.Gate.Data), "wanted": c.Wanted}.anew(), when)
+		writes[0] = p.DB.put(collectionGates, id, fields{"key": key, "gate": string(c.Gate.Data), "wanted": c.Wanted}.unique(), when)
 	}
 	for i := range c.Put {
 		f := parkedFields(&c.Put[i])
-		f["line"] = key // while it stands there
+		f["line"] = key // indexed together with the position
 		writes = append(writes, p.DB.put(collectionParked, hashed(key, c.Put[i].ID), f, absent))
 	}
 	for _, id := range c.Remove {
@@ -115,7 +115,7 @@ func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, e
 	if s := c.Skipped; s != nil {
 		intent, err := json.Marshal(document.IntentData(s.Intent))
 		if err != nil {
-			return "", fmt.Errorf("encode what is wanted of the gate of key %s: %w", key, err)
+			return "", fmt.Errorf("encode the intent of a skipped event of key %s: %w", key, err)
 		}
 		f := parkedFields(&s.Event)
 		f["intent"] = string(intent)

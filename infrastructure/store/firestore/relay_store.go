@@ -22,7 +22,7 @@ func NewRelayStore(db *DB, contract document.EventContract, ranges int) (relaypo
 		return relayport.Store{}, err
 	}
 	return relayport.Store{
-		Name: StoreName, Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: Rows{DB: db}, Decoder: decoder},
-		Leases: Leases{DB: db}, Parked: parked.Lot{Store: Parked{DB: db}}, Verify: db.Verify,
+		Name: StoreName, Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: Records{DB: db}, Decoder: decoder},
+		Leases: Leases{DB: db}, Parked: parked.Store{Records: Parked{DB: db}}, Verify: db.Verify,
 	}, nil
 }

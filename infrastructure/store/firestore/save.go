@@ -19,17 +19,17 @@ const (
 	maxDocument = 1 << 20
 )
 
-// Save implements recordstore.Store. The commit is one request with all writes, each under its
-// condition. What refuses it and has expired is replaced.
-func (r Rows) Save(ctx context.Context, c *recordstore.Change) error {
-	for there := (tags{aggregate: c.Read.Tag}); ; {
+// Save implements recordstore.Store. The commit is one request with all writes and their
+// conditions. If expired documents refuse it, they are replaced by a second one.
+func (r Records) Save(ctx context.Context, c *recordstore.Change) error {
+	for there := (tags{aggregate: c.Before.Tag}); ; {
 		writes, err := r.writes(c, there)
 		if err != nil {
 			return err
 		}
 		tag, err := r.DB.commit(ctx, writes...)
 		if !refused(err) {
-			c.Tag = tag
+			c.After.Tag = tag
 			return asFault("commit", err)
 		}
 		expired, reason := r.expired(ctx, c)
@@ -43,21 +43,21 @@ func (r Rows) Save(ctx context.Context, c *recordstore.Change) error {
 	}
 }
 
-// tags are those of the aggregate and of the note that a change replaces; "": there is none.
+// tags are the tags of the aggregate and of the note that a change replaces; "": there is none.
 type tags struct{ aggregate, note string }
 
-// expired are the tags of what a change may replace, as it is now. The error is what refuses the
-// change: it has not expired, or is not as it was read.
-func (r Rows) expired(ctx context.Context, c *recordstore.Change) (t tags, err error) {
+// expired returns the current tags of the documents that a change may replace. The error is the
+// reason to refuse the change: a document has not expired or was changed after it was read.
+func (r Records) expired(ctx context.Context, c *recordstore.Change) (t tags, err error) {
 	aggregate, note, _, err := r.stored(ctx, c)
 	if err != nil {
 		return t, err
 	}
 	t = tags{tagOf(aggregate), tagOf(note)}
 	switch {
-	case c.Read.Version > 0 && (!live(aggregate) || t.aggregate != c.Read.Tag):
+	case c.Before.Version > 0 && (!live(aggregate) || t.aggregate != c.Before.Tag):
 		return t, recordstore.ErrChanged
-	case c.Read.Version == 0 && aggregate != nil && (live(aggregate) || number(aggregate, "version") >= c.Version):
+	case c.Before.Version == 0 && aggregate != nil && (live(aggregate) || number(aggregate, "version") >= c.After.Version):
 		return t, recordstore.ErrExists
 	case live(note):
 		return t, recordstore.ErrNoted
@@ -65,9 +65,9 @@ func (r Rows) expired(ctx context.Context, c *recordstore.Change) (t tags, err e
 	return t, nil
 }
 
-// stored reads what there is of a change: the aggregate, the note, and the first event; nil is
-// none.
-func (r Rows) stored(ctx context.Context, c *recordstore.Change) (aggregate, note, event *pb.Document, err error) {
+// stored reads the documents of a change: the aggregate, the note and the first event; nil if
+// there is none.
+func (r Records) stored(ctx context.Context, c *recordstore.Change) (aggregate, note, event *pb.Document, err error) {
 	names := [3]string{r.DB.document(collectionAggregates, c.ID.String())}
 	if c.Request != nil {
 		names[1] = r.DB.document(collectionRequests, requestID(c.ID, c.Request.ID))
@@ -76,29 +76,29 @@ func (r Rows) stored(ctx context.Context, c *recordstore.Change) (aggregate, not
 		names[2] = r.DB.document(collectionEvents, c.Events[0].ID)
 	}
 	found, err := r.DB.get(ctx, names[:]...)
-	return found[0], found[1], found[2], asFault("look for a change", err)
+	return found[0], found[1], found[2], asFault("read back a change", err)
 }
 
-// writes are those of a change, the aggregate's first.
-func (r Rows) writes(c *recordstore.Change, there tags) ([]*pb.Write, error) {
+// writes returns the writes of a change, that of the aggregate first.
+func (r Records) writes(c *recordstore.Change, there tags) ([]*pb.Write, error) {
 	id := c.ID.String()
 	var writes []*pb.Write
 	if c.Unchanged {
-		writes = append(writes, r.DB.patch(collectionAggregates, id, nil, still(there.aggregate)))
+		writes = append(writes, r.DB.patch(collectionAggregates, id, nil, unchanged(there.aggregate)))
 	} else {
-		f := fields{"type": c.Type, "version": c.Version, "sequence": c.Sequence, "data": string(c.Data)}
+		f := fields{"type": c.Type, "version": c.After.Version, "sequence": c.Commit.Sequence, "data": string(c.Data)}
 		if c.Deleted {
 			f.expires(c.DeletedTTL)
 		} else {
 			f["listed"] = c.Type
 		}
-		writes = append(writes, r.DB.put(collectionAggregates, id, f, still(there.aggregate)))
+		writes = append(writes, r.DB.put(collectionAggregates, id, f, unchanged(there.aggregate)))
 		if c.Deleted && c.Recurs {
-			writes = append(writes, r.DB.put(collectionTombstones, id, fields{"version": c.Version, "sequence": c.Sequence}, always))
+			writes = append(writes, r.DB.put(collectionTombstones, id, fields{"version": c.After.Version, "sequence": c.Commit.Sequence}, always))
 		}
 	}
 	for _, e := range c.Events {
-		writes = append(writes, r.DB.event(id, e.ID, e.Document, c.EventTTL))
+		writes = append(writes, r.DB.event(id, e.ID, recordstore.EventDocument(e), c.EventTTL))
 	}
 	if a := c.Audit; a != nil {
 		f := fields{"aggregate": id, "version": a.Version, "time": a.At, "principal": a.Principal, "events": recordstore.EncodeAudited(a.Events)}.expires(c.AuditTTL)
@@ -106,39 +106,39 @@ func (r Rows) writes(c *recordstore.Change, there tags) ([]*pb.Write, error) {
 	}
 	if q := c.Request; q != nil {
 		f := fields{"hash": q.Hash, "command": q.CommandID.String(), "created": q.CreatedAt, "version": q.Version}.expires(c.RequestTTL)
-		writes = append(writes, r.DB.put(collectionRequests, requestID(q.AggregateID, q.ID), f, still(there.note)))
+		writes = append(writes, r.DB.put(collectionRequests, requestID(q.AggregateID, q.ID), f, unchanged(there.note)))
 	}
 	return writes, fits(writes)
 }
 
-// fits refuses what is more than one commit of Firestore takes.
+// fits refuses writes that exceed the limits of a commit.
 func fits(writes []*pb.Write) error {
 	whole := 0
 	for _, w := range writes {
 		size := proto.Size(w)
 		if whole += size; size > maxDocument {
 			name := w.GetUpdate().GetName()
-			return fault.New(fault.TooLarge, "", fmt.Sprintf("a document would have %d bytes, and Firestore takes %d (%s): make it smaller", size, maxDocument, name[strings.Index(name, "/documents/")+1:]))
+			return fault.New(fault.TooLarge, "", fmt.Sprintf("a document would have %d bytes, and Firestore allows %d (%s): make it smaller", size, maxDocument, name[strings.Index(name, "/documents/")+1:]))
 		}
 	}
 	switch {
 	case len(writes) > maxWrites:
-		return fault.New(fault.TooLarge, "", fmt.Sprintf("the commit has %d writes, and Firestore takes %d: record fewer events at a time", len(writes), maxWrites))
+		return fault.New(fault.TooLarge, "", fmt.Sprintf("the commit has %d writes, and Firestore allows %d: record fewer events at a time", len(writes), maxWrites))
 	case whole > maxCommit:
-		return fault.New(fault.TooLarge, "", fmt.Sprintf("the commit has %d bytes, and Firestore takes %d: record less at a time", whole, maxCommit))
+		return fault.New(fault.TooLarge, "", fmt.Sprintf("the commit has %d bytes, and Firestore allows %d: record less at a time", whole, maxCommit))
 	}
 	return nil
 }
 
 // Saved implements recordstore.Store.
-func (r Rows) Saved(ctx context.Context, c *recordstore.Change) (own, current bool, err error) {
+func (r Records) Saved(ctx context.Context, c *recordstore.Change) (own, current bool, err error) {
 	aggregate, note, event, err := r.stored(ctx, c)
 	if err != nil {
 		return false, false, err
 	}
 	own = event != nil || note != nil && text(note, "command") == c.Request.CommandID.String()
-	if aggregate != nil && number(aggregate, "version") == c.Version {
-		current, c.Tag = true, tagOf(aggregate)
+	if aggregate != nil && number(aggregate, "version") == c.After.Version {
+		current, c.After.Tag = true, tagOf(aggregate)
 	}
 	return own, current, nil
 }

@@ -11,10 +11,12 @@ import (
 )
 
 func TestLeases(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	leasetest.Run(t, func(*testing.T) changefeed.LeaseStore { return firestore.Leases{DB: db} })
 }
 
-func TestLot(t *testing.T) {
-	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { return parked.Lot{Store: firestore.Parked{DB: open(t)}} })
+func TestParkedStore(t *testing.T) {
+	t.Parallel()
+	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { return parked.Store{Records: firestore.Parked{DB: open(t)}} })
 }

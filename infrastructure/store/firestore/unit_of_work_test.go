@@ -22,20 +22,27 @@ import (
 )
 
 func subject(db *firestore.DB) recordstoretest.Subject {
-	return recordstoretest.Subject{Store: firestore.Rows{DB: db}}
+	return recordstoretest.Subject{Store: firestore.Records{DB: db}}
 }
 
 func baskets(t *testing.T, db *firestore.DB, o *recordstore.Options) *command.Service[*recordstoretest.Basket] {
 	t.Helper()
-	return recordstoretest.Baskets(t, firestore.Rows{DB: db}, o)
+	return recordstoretest.Baskets(t, firestore.Records{DB: db}, o)
 }
 
-func TestStoredEvents(t *testing.T) { recordstoretest.Events(t, subject(open(t))) }
+func TestStoredEvents(t *testing.T) {
+	t.Parallel()
+	recordstoretest.Events(t, subject(open(t)))
+}
 
-func TestAUnitOfWork(t *testing.T) { recordstoretest.UnitOfWork(t, subject(open(t))) }
+func TestUnitOfWork(t *testing.T) {
+	t.Parallel()
+	recordstoretest.UnitOfWork(t, subject(open(t)))
+}
 
-// A deleted aggregate whose id can come again leaves version and sequence, and nothing else.
-func TestADeletedAggregateIsContinued(t *testing.T) {
+// A deleted aggregate whose id may be used again leaves only its version and sequence.
+func TestDeletedAggregateIsContinued(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	p, short := baskets(t, db, nil), baskets(t, db, &recordstore.Options{DeletedTTL: time.Nanosecond})
 	made, err := p.Create(t.Context(), recordstoretest.Opening("one"))
@@ -63,9 +70,12 @@ func TestADeletedAggregateIsContinued(t *testing.T) {
 	subject(db).History(t, id, 6, 6)
 }
 
-func TestConcurrentWriters(t *testing.T) { recordstoretest.ConcurrentWriters(t, subject(open(t))) }
+func TestConcurrentWriters(t *testing.T) {
+	t.Parallel()
+	recordstoretest.ConcurrentWriters(t, subject(open(t)))
+}
 
-// cut is a network that loses the answers to some commits, or the requests.
+// cut is a network that loses some commits or their answers.
 type cut struct{ answers, requests atomic.Int64 }
 
 func (c *cut) intercept(ctx context.Context, method string, req, reply any, conn *grpc.ClientConn, call grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -81,8 +91,9 @@ func (c *cut) intercept(ctx context.Context, method string, req, reply any, conn
 	return err
 }
 
-// The answer to a commit is lost: what became of it is found out, and it is made once.
-func TestLostAnswersOfACommit(t *testing.T) {
+// If the answer to a commit is lost, its outcome is resolved, and the change is made once.
+func TestLostAnswersOfACommitAreResolved(t *testing.T) {
+	t.Parallel()
 	network := &cut{}
 	o := project(t)
 	db := openAt(t, o)
@@ -102,7 +113,7 @@ func TestLostAnswersOfACommit(t *testing.T) {
 		}
 		subject(db).History(t, id, 6, 6)
 	}
-	// One that never comes through is unknown, not done and not refused.
+	// If no attempt gets an answer, the outcome is unknown.
 	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
 	must(t, err)
 	network.requests.Store(1000)
@@ -113,8 +124,9 @@ func TestLostAnswersOfACommit(t *testing.T) {
 	}
 }
 
-// What Firestore does not take is refused before it is sent, and nothing is stored.
+// A commit beyond the limits of Firestore is refused before it is sent, and nothing is stored.
 func TestLimitsOfACommit(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	p := baskets(t, db, nil)
 	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
@@ -129,8 +141,8 @@ func TestLimitsOfACommit(t *testing.T) {
 		}
 	}
 	for says, change := range map[string]func(b *recordstoretest.Basket) error{
-		"503 writes, and Firestore takes 500":       many(501, 1),
-		"bytes, and Firestore takes 1048576 (docum": many(1, 1<<20),
+		"503 writes, and Firestore allows 500":       many(501, 1),
+		"bytes, and Firestore allows 1048576 (docum": many(1, 1<<20),
 	} {
 		_, err := p.Update(t.Context(), command.Target{ID: id}, change)
 		if !fault.Is(err, fault.TooLarge) || !strings.Contains(err.Error(), says) {

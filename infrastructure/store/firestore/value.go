@@ -14,17 +14,17 @@ import (
 
 // Members of several collections.
 const (
-	memberExpires = "expireAt" // when the TTL policy removes the document
-	memberAt      = "at"       // the service's time of the request
+	memberExpires = "expireAt" // the TTL policy deletes the document then
+	memberAt      = "at"       // the server timestamp of the request
 )
 
-// fields are the members of a document. Their types are those of value.
+// fields are the members of a document, of the types that value supports.
 type fields map[string]any
 
 // reference is the name of a document as a value.
 type reference string
 
-// value is v as Firestore has it. Other types than these panic: they are no input.
+// value returns v as a value of Firestore. Other types panic, because no input can cause them.
 func value(v any) *pb.Value {
 	switch v := v.(type) {
 	case string:
@@ -50,14 +50,14 @@ func value(v any) *pb.Value {
 	}
 }
 
-// anew makes each state of a document one that it never had: what changes nothing gets no new
-// update time.
-func (f fields) anew() fields {
+// unique makes each state of a document different from all others, because a write that changes
+// nothing gets no new update time.
+func (f fields) unique() fields {
 	f["state"] = uuid.NewString()
 	return f
 }
 
-// expires adds when what lives this long expires; negative is never.
+// expires adds the time of expiry for a lifetime; a negative lifetime is for ever.
 func (f fields) expires(lifetime time.Duration) fields {
 	if lifetime >= 0 {
 		f[memberExpires] = time.Now().Add(lifetime)
@@ -65,8 +65,7 @@ func (f fields) expires(lifetime time.Duration) fields {
 	return f
 }
 
-// live reports whether a document is there: one that has expired is not any more, removed
-// or not.
+// live reports whether a document exists and has not expired.
 func live(d *pb.Document) bool {
 	return d != nil && (d.Fields[memberExpires] == nil || d.Fields[memberExpires].GetTimestampValue().AsTime().After(time.Now()))
 }
@@ -86,25 +85,25 @@ var (
 	absent = &pb.Precondition{ConditionType: &pb.Precondition_Exists{Exists: false}}
 )
 
-// as is the condition that a document is there and has this tag.
-func as(tag string) *pb.Precondition {
+// hasTag is the condition that a document exists and has this tag.
+func hasTag(tag string) *pb.Precondition {
 	n, err := strconv.ParseInt(tag, 10, 64)
 	if err != nil {
-		n = 1 // no document has it
+		n = 1 // no document has this tag
 	}
 	return &pb.Precondition{ConditionType: &pb.Precondition_UpdateTime{UpdateTime: timestamppb.New(time.UnixMicro(n))}}
 }
 
-// still is the condition that a document is as it was read: has this tag, or is not there, "".
-func still(tag string) *pb.Precondition {
+// unchanged is the condition that a document has this tag, or that there is none if tag is "".
+func unchanged(tag string) *pb.Precondition {
 	if tag == "" {
 		return absent
 	}
-	return as(tag)
+	return hasTag(tag)
 }
 
-// tagOf is the tag of a document, as it was read or written: the time of its last change in
-// microseconds, "" of none. No later state has it again.
+// tagOf returns the tag of a document that was read or written: its update time in microseconds,
+// "" for none. Tags are never reused.
 func tagOf(d interface{ GetUpdateTime() *timestamppb.Timestamp }) string {
 	if changed := d.GetUpdateTime(); changed != nil {
 		return strconv.FormatInt(changed.AsTime().UnixMicro(), 10)
@@ -112,7 +111,7 @@ func tagOf(d interface{ GetUpdateTime() *timestamppb.Timestamp }) string {
 	return ""
 }
 
-// put stores a document in place of what may be there.
+// put returns the write of a document, which replaces an existing one.
 func (db *DB) put(collection, id string, f fields, when *pb.Precondition) *pb.Write {
 	d := &pb.Document{Name: db.document(collection, id), Fields: make(map[string]*pb.Value, len(f))}
 	for name, v := range f {
@@ -121,7 +120,7 @@ func (db *DB) put(collection, id string, f fields, when *pb.Precondition) *pb.Wr
 	return &pb.Write{Operation: &pb.Write_Update{Update: d}, CurrentDocument: when}
 }
 
-// patch stores members of a document, and leaves the rest of it as it is.
+// patch returns the write of some members of a document.
 func (db *DB) patch(collection, id string, f fields, when *pb.Precondition) *pb.Write {
 	w := db.put(collection, id, f, when)
 	w.UpdateMask = &pb.DocumentMask{FieldPaths: slices.Collect(maps.Keys(f))}
@@ -141,18 +140,18 @@ const (
 	less    = pb.StructuredQuery_FieldFilter_LESS_THAN
 )
 
-// condition is one of a query.
+// condition is a condition of a query.
 type condition struct {
 	member string
 	is     pb.StructuredQuery_FieldFilter_Operator
 	value  any
 }
 
-// byName is the member by which documents are ordered in an index that names none.
+// byName is the document name, the order of an index without an order of its own.
 const byName = "__name__"
 
-// find asks for documents that meet all conditions, in the order of a member; limit 0 is
-// all.
+// find returns a query for the documents that meet all conditions, in the order of a member; limit
+// 0 is all.
 func find(collection, order string, limit int, conditions ...condition) *pb.StructuredQuery {
 	q := &pb.StructuredQuery{
 		From:    []*pb.StructuredQuery_CollectionSelector{{CollectionId: collection}},

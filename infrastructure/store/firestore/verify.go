@@ -13,19 +13,20 @@ import (
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 )
 
-// ErrIndex says that the database lacks an index.
+// ErrIndex reports that the database lacks an index.
 var ErrIndex = errors.New("an index is missing or not built yet")
 
-// oldest asks for the event that was stored first, as the feed asks.
+// oldest queries the oldest event by the index of the feed.
 func oldest() *pb.StructuredQuery {
 	return find(collectionEvents, memberAt, 1, condition{"slot", oneOf, slotsOf(0, 1<<30)}, condition{memberAt, atLeast, time.UnixMicro(0)})
 }
 
-// Verify refuses a database that does not answer, or lacks an index that a query needs.
-// Faults Unavailable say that it did not answer.
+// Verify refuses a database that lacks an index. If the database does not answer, the fault is
+// Unavailable.
 func (db *DB) Verify(ctx context.Context) error {
 	for of, q := range map[string]*pb.StructuredQuery{
-		// Not the oldest: before it lies what the TTL policy has removed, for each slot.
+		// From now on, not from the oldest: the query would first skip the index entries of all events
+		// that the TTL policy has deleted in each slot.
 		collectionEvents: events(slotsOf(0, 1), time.Now().UnixMicro()), collectionParked: find(collectionParked, "position", 1, condition{"line", equal, ""}),
 	} {
 		err := db.scan(ctx, q, time.Time{}, func(*pb.Document) bool { return true })
@@ -39,8 +40,8 @@ func (db *DB) Verify(ctx context.Context) error {
 	return nil
 }
 
-// Oldest is when the event that was stored first expires, zero for never or none, and the
-// service's time.
+// Oldest returns the expiry of the oldest event, zero for never or none, and the time of the
+// service.
 func (db *DB) Oldest(ctx context.Context) (expires, now time.Time, err error) {
 	err = db.scan(ctx, oldest(), time.Time{}, func(d *pb.Document) bool {
 		expires = moment(d, memberExpires)
@@ -49,11 +50,11 @@ func (db *DB) Oldest(ctx context.Context) (expires, now time.Time, err error) {
 	if err == nil {
 		_, now, err = db.count(ctx, oldest(), 1)
 	}
-	return expires, now, asFault("look for the oldest event", err)
+	return expires, now, asFault("read the oldest event", err)
 }
 
-// Walk visits all aggregates, events and parked events, in the form in which a document store
-// has them, until a visit fails. It is for tests and examinations: each document is a read.
+// Walk calls visit for all aggregates, events and parked events, in the form of a document store,
+// until visit fails. It is for tests and diagnosis, because each document costs a read.
 func (db *DB) Walk(ctx context.Context, visit func(raw []byte) error) (err error) {
 	for collection, form := range map[string]func(d *pb.Document, id string) any{
 		collectionAggregates: func(d *pb.Document, id string) any {

@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// unindexed is a service whose database lacks the index of a collection. Google's emulator
-// needs none.
+// unindexed is a service whose database lacks the index of a collection, because Google's emulator
+// needs no indexes.
 type unindexed struct {
 	pb.UnimplementedFirestoreServer
 
@@ -31,8 +31,8 @@ func (u *unindexed) RunQuery(r *pb.RunQueryRequest, stream pb.Firestore_RunQuery
 	return stream.Send(&pb.RunQueryResponse{})
 }
 
-// A start says which index is missing, and asks little of a database that has many events:
-// those of one slot that are stored from now on.
+// Verify names the missing index. Its query is cheap in a database with many events: one slot, from
+// now on.
 func TestVerify(t *testing.T) {
 	t.Parallel()
 	for _, lacks := range []string{collectionEvents, collectionParked, ""} {

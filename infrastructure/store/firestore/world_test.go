@@ -10,7 +10,7 @@ import (
 	"feedbox/tests/servers"
 )
 
-// TestMain runs the tests on one emulator, which the first that needs it starts.
+// TestMain runs the tests on one emulator, which is started by the first test that needs it.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	for _, end := range shared.ends {
@@ -19,10 +19,10 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is the emulator of all tests, each of which has a project of its own.
+// shared is the emulator of all tests. Each test has its own project.
 var shared longLived
 
-// longLived is a test that lasts as long as all of them.
+// longLived collects the cleanups of the emulator until all tests have ended.
 type longLived struct {
 	testing.TB
 	sync.Mutex

@@ -12,9 +12,10 @@ import (
 	"feedbox/tests/servers"
 )
 
-// A server that crashes gives the ids of transactions out again that left nothing in its
-// log. A position beyond the last event that is stored would have the next ones behind it.
-func TestACrashedServerGivesIDsOutAgain(t *testing.T) {
+// A crashed server reuses the ids of transactions that left nothing in its log. A position beyond
+// the last stored event would miss later events.
+func TestCrashedServerReusesTransactionIDs(t *testing.T) {
+	t.Parallel()
 	server := servers.StartPostgres(t)
 	db, pool := openAt(t, server.Database(t))
 	for _, setting := range []string{"wal_writer_delay = '10s'", "bgwriter_lru_maxpages = 0", "autovacuum = off"} { // nothing writes the log but commits
@@ -56,11 +57,11 @@ func TestACrashedServerGivesIDsOutAgain(t *testing.T) {
 		id := fmt.Sprint("late", attempt)
 		must(t, pool.QueryRow(t.Context(), insertEvent+" RETURNING xid", 1, "late", id, fmt.Sprintf(`{"id":%q}`, id)).Scan(&next))
 		for _, from := range []struct{ what, position string }{
-			{"what was read last", position}, {"the end of the feed", end}, {"a read with nothing to show", later},
+			{"the last position", position}, {"the end of the feed", end}, {"a read without events", later},
 		} {
 			page := read(from.position, time.Time{})
 			if len(page.Items) != 1 {
-				t.Errorf("behind %s, %s: %d events, want the one of transaction %d", from.what, from.position, len(page.Items), next)
+				t.Errorf("after %s, %s: %d events, want the one of transaction %d", from.what, from.position, len(page.Items), next)
 			}
 		}
 		if next <= burnt {
@@ -71,7 +72,7 @@ func TestACrashedServerGivesIDsOutAgain(t *testing.T) {
 	t.Error("ten crashes, and no id was given out twice: the test has shown nothing")
 }
 
-// retry does it again while it fails: a pool has connections to the server that was killed.
+// retry repeats do while it fails, because the pool has connections to the killed server.
 func retry(t *testing.T, do func() error) {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
@@ -85,7 +86,7 @@ func retry(t *testing.T, do func() error) {
 	}
 }
 
-// reconnect returns a pool like one whose server was killed.
+// reconnect returns a new pool in place of one whose server was killed.
 func reconnect(t *testing.T, old *pgxpool.Pool) *pgxpool.Pool {
 	t.Helper()
 	pool, err := pgxpool.NewWithConfig(t.Context(), old.Config())

@@ -14,28 +14,27 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// DB is a database with Feedbox's schema. Everything of this package is made of one. It is
-// safe for concurrent use.
+// DB is a database with Feedbox's schema. It is safe for concurrent use.
 type DB struct {
 	pool    *pgxpool.Pool
 	options DBOptions
 }
 
-// DBOptions are the choices of Open. Nil and zero values are the defaults.
+// DBOptions are the options of Open. Nil and zero values are the defaults.
 type DBOptions struct {
 	// Schema holds the tables. Default "feedbox".
 	Schema string
-	// Used is told of each use of the database, with its error. Default: nobody.
+	// Used is called after each use of the database, with its error. Default: none.
 	Used func(err error)
 	// Dial opens connections. Default: TCP, or a Unix socket.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// maxConns bounds the connections of one process where the URL does not (pool_max_conns).
+// maxConns limits the connections of one process if the URL does not (pool_max_conns).
 const maxConns = 16
 
-// Open reads the URL, postgres://user:password@host:port/database?sslmode=verify-full, and
-// connects nothing yet. The caller closes the DB.
+// Open parses the URL, postgres://user:password@host:port/database?sslmode=verify-full. It does
+// not connect. The caller must close the DB.
 func Open(url string, o *DBOptions) (*DB, error) {
 	db := &DB{options: *cmp.Or(o, &DBOptions{})}
 	db.options.Schema = cmp.Or(db.options.Schema, "feedbox")
@@ -53,28 +52,28 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
 	config.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{db.options.Schema}.Sanitize()
 	config.ConnConfig.RuntimeParams["application_name"] = cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "feedbox")
-	// What is acknowledged is on disk, whatever the database's own default.
+	// An acknowledged commit must be on disk, even if the default of the database is off.
 	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
 	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
 		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
 		return nil
 	}
-	// All that is asked often goes by an index. A plan made while a table was small would read the
-	// whole of it, and is kept until the table is analyzed again.
+	// All frequent queries have an index. A plan made while a table was small would scan the
+	// whole table, and the server keeps it until the table is analyzed again.
 	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
 	if db.options.Dial != nil {
 		config.ConnConfig.DialFunc = db.options.Dial
 	}
-	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil { //nolint:forbidigo // it only serves background connections, which there are none of
+	if db.pool, err = pgxpool.NewWithConfig(context.Background(), config); err != nil { //nolint:forbidigo // only for background connections, of which there are none
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	return db, nil
 }
 
-// Close ends the connections once nobody uses them.
+// Close closes the connections when they are no longer in use.
 func (db *DB) Close() { db.pool.Close() }
 
-// used tells of a use and returns its error.
+// used reports a use of the database and returns its error.
 func (db *DB) used(err error) error {
 	if answered(err) {
 		db.options.Used(nil)
@@ -84,15 +83,15 @@ func (db *DB) used(err error) error {
 	return err
 }
 
-// all returns the rows that are found, whose columns are called as the fields of T. What names
-// what was done.
+// all returns the rows of a query. The columns have the names of the fields of T. what names the
+// operation in errors.
 func all[T any](ctx context.Context, db *DB, what, sql string, args ...any) ([]T, error) {
 	found, _ := db.pool.Query(ctx, sql, args...)
 	list, err := pgx.CollectRows(found, pgx.RowToStructByName[T])
 	return list, asFault(what, db.used(err))
 }
 
-// row asks for one row. Missing is the error if there is none; nil leaves into as it is.
+// row queries one row. missing is the error if there is none; nil leaves into unchanged.
 func (db *DB) row(ctx context.Context, what string, missing error, into []any, sql string, args ...any) error {
 	err := db.used(db.pool.QueryRow(ctx, sql, args...).Scan(into...))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -101,7 +100,7 @@ func (db *DB) row(ctx context.Context, what string, missing error, into []any, s
 	return asFault(what, err)
 }
 
-// interval is a lifetime as a statement takes it: NULL, for ever, if it is negative.
+// interval returns a lifetime as an argument of a statement: NULL, for ever, if it is negative.
 func interval(lifetime time.Duration) pgtype.Interval {
 	return pgtype.Interval{Microseconds: lifetime.Microseconds(), Valid: lifetime >= 0}
 }

@@ -28,7 +28,7 @@ const (
 	invalidTextEncodings = "22021"
 )
 
-// code is the server's condition; "" if err is not an answer of a server.
+// code returns the server's condition; "" if err is not an answer of the server.
 func code(err error) string {
 	if reply, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return reply.Code
@@ -36,14 +36,14 @@ func code(err error) string {
 	return ""
 }
 
-// answered reports whether err tells that the server did its work.
+// answered reports whether the server processed the request.
 func answered(err error) bool {
 	c := code(err)
 	unfit := strings.HasPrefix(c, classResources) || strings.HasPrefix(c, classOperator) || strings.HasPrefix(c, classConnection) || strings.HasPrefix(c, classAuthorization)
 	return err == nil || errors.Is(err, pgx.ErrNoRows) || c != "" && !unfit
 }
 
-// asFault turns an error of the driver into a fault. What names what was done.
+// asFault returns an error of the driver as a fault. what names the operation.
 func asFault(what string, err error) error {
 	var known *fault.Error
 	if err == nil || errors.As(err, &known) {
@@ -53,15 +53,15 @@ func asFault(what string, err error) error {
 	c := code(err)
 	switch {
 	case errors.Is(err, context.Canceled):
-		return fault.Wrap(fault.Unavailable, "canceled", "the request was given up", wrapped)
+		return fault.Wrap(fault.Unavailable, "canceled", "the request was canceled", wrapped)
 	case c == undefinedTable, c == invalidSchema:
-		return fault.Wrap(fault.Internal, "", "the schema of the database is not there", wrapped)
+		return fault.Wrap(fault.Internal, "", "the database has no schema", wrapped)
 	case c == classPrivilege, strings.HasPrefix(c, classAuthorization):
 		return fault.Wrap(fault.Internal, "", "the database refuses this user", wrapped)
 	case strings.HasPrefix(c, classLimits):
-		return fault.Wrap(fault.TooLarge, "", "what is to be stored is too large", wrapped)
+		return fault.Wrap(fault.TooLarge, "", "the change is larger than the store allows", wrapped)
 	case c == invalidTextEncodings:
-		return fault.Wrap(fault.Invalid, "", "what is to be stored is no text", wrapped)
+		return fault.Wrap(fault.Invalid, "", "the change contains text that the store cannot keep", wrapped)
 	case c == "", c == classReadOnly, strings.HasPrefix(c, classResources), strings.HasPrefix(c, classOperator), strings.HasPrefix(c, classRollback), strings.HasPrefix(c, classConnection):
 		return fault.Wrap(fault.Unavailable, "store_unavailable", "the store does not answer; try again", wrapped)
 	default:
@@ -70,8 +70,8 @@ func asFault(what string, err error) error {
 }
 
 // Ambiguous implements recordstore.Store. A server that answers with a condition has rolled back,
-// but for one that ends while it commits.
-func (Rows) Ambiguous(err error) bool {
+// unless it was shut down during the commit.
+func (Records) Ambiguous(err error) bool {
 	c := code(err)
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
 	return err != nil && !pgconn.SafeToRetry(err) && !connecting && (c == "" || strings.HasPrefix(c, classConnection) || c == "57P01" || c == "57P02")

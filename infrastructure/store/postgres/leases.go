@@ -8,8 +8,8 @@ import (
 	"feedbox/changefeed"
 )
 
-// Leases is the changefeed.LeaseStore of a database. Its ETags come from a sequence, so no
-// record has one twice. It is safe for concurrent use.
+// Leases is the changefeed.LeaseStore of a database. Its ETags come from a sequence, so they are
+// never reused. It is safe for concurrent use.
 type Leases struct{ DB *DB }
 
 var _ changefeed.LeaseStore = Leases{}
@@ -44,8 +44,8 @@ func (l Leases) Delete(ctx context.Context, id, etag string) error {
 	return l.one(ctx, "delete", id, changefeed.ErrETagMismatch, []any{&etag}, `DELETE FROM leases WHERE id = $1 AND etag::text = $2 RETURNING etag::text`, id, etag)
 }
 
-// one runs a statement about the lease id. Missing says what it means that there is no such
-// row: ErrETagMismatch may as well be that there is no lease.
+// one runs a statement on the lease id. missing is the error if it returns no row. For
+// ErrETagMismatch, one checks whether the lease exists at all.
 func (l Leases) one(ctx context.Context, verb, id string, missing error, into []any, sql string, args ...any) error {
 	what := verb + " the lease " + id
 	err := l.DB.row(ctx, what, fmt.Errorf("%s: %w", what, missing), into, sql, args...)

@@ -14,9 +14,10 @@ import (
 	"feedbox/infrastructure/store/recordstore/parked"
 )
 
-// A database with parked keys is migrated from version 1, whose gates had columns in the place
-// of a document: the gates are read as they were, and changed.
-func TestGatesOfVersion1(t *testing.T) {
+// A database with parked keys is migrated from version 1, in which gates had columns in place of a
+// document. The gates keep their values and can be changed.
+func TestMigrationKeepsGatesOfVersion1(t *testing.T) {
+	t.Parallel()
 	url := database(t)
 	pool, err := pgxpool.New(t.Context(), url+"&search_path=feedbox")
 	must(t, err)
@@ -55,7 +56,7 @@ func TestGatesOfVersion1(t *testing.T) {
 	t.Cleanup(db.Close)
 	must(t, db.Migrate(t.Context()))
 	must(t, db.Verify(t.Context()))
-	lot := parked.Lot{Store: postgres.Parked{DB: db}}
+	store := parked.Store{Records: postgres.Parked{DB: db}}
 	check := func(read func() ([]relay.Gate, error)) []relay.Gate {
 		t.Helper()
 		gates, err := read()
@@ -65,10 +66,10 @@ func TestGatesOfVersion1(t *testing.T) {
 		}
 		return gates
 	}
-	check(func() ([]relay.Gate, error) { return lot.Intents(t.Context()) })
-	for _, g := range check(func() ([]relay.Gate, error) { return lot.Gates(t.Context()) }) {
-		_, err := lot.Update(t.Context(), g)
+	check(func() ([]relay.Gate, error) { return store.Intents(t.Context()) })
+	for _, g := range check(func() ([]relay.Gate, error) { return store.Gates(t.Context()) }) {
+		_, err := store.Update(t.Context(), g)
 		must(t, err)
 	}
-	check(func() ([]relay.Gate, error) { return lot.Gates(t.Context()) })
+	check(func() ([]relay.Gate, error) { return store.Gates(t.Context()) })
 }

@@ -11,18 +11,18 @@ import (
 	"feedbox/infrastructure/store/recordstore/parked"
 )
 
-// Parked is the parked.Store of a database: a gate is a row with its version and one JSON
-// document, and events behind it are rows. It is safe for concurrent use.
+// Parked is the parked.Records of a database. A gate is a row with its version and one JSON
+// document, and each parked event is a row. It is safe for concurrent use.
 type Parked struct{ DB *DB }
 
-var _ parked.Store = Parked{}
+var _ parked.Records = Parked{}
 
 const (
 	gateColumns   = `key, version::text, data`
 	parkedColumns = `key, id, position, action, document, lsn, sequence, reason, error, attempts, parked_at`
 )
 
-// Find implements parked.Store.
+// Find implements parked.Records.
 func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
 	what := "read the gate of key " + key
 	found, err := all[parked.Gate](ctx, p.DB, what, `SELECT `+gateColumns+` FROM gates WHERE key = $1`, key)
@@ -35,18 +35,18 @@ func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Ga
 	return found[0], events, err
 }
 
-// Gates implements parked.Store.
+// Gates implements parked.Records.
 func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
 	return all[parked.Gate](ctx, p.DB, "list gates", `SELECT `+gateColumns+` FROM gates WHERE wanted OR NOT $1`, wanted)
 }
 
-// First implements parked.Store.
+// First implements parked.Records.
 func (p Parked) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
 	return all[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key,
 		`SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND skipped IS NULL ORDER BY position LIMIT $2`, key, limit)
 }
 
-// Skipped implements parked.Store.
+// Skipped implements parked.Records.
 func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skipped, err error) {
 	type record struct {
 		relay.ParkedEvent
@@ -60,8 +60,8 @@ func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skippe
 	return skipped, err
 }
 
-// Commit implements parked.Store. What comes behind the gate's statement is undone if that
-// finds another version.
+// Commit implements parked.Records. If the gate's statement finds another version, the transaction
+// is rolled back.
 func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {
 	batch, g := &pgx.Batch{}, c.Gate
 	var gate *pgx.QueuedQuery

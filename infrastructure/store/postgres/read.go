@@ -14,11 +14,11 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// readQuery shows the horizon, the last event below it in any range, and the events of
-// whole transactions that lie between a position and the horizon. FETCH ... WITH TIES cuts
-// no transaction. The bounds around all ranges are for the index; width_bucket tells which
-// gap between the bounds of all ranges a hash lies in. The planner expects "<> 0" of most
-// events, but "= 1" of one in 200: it would then sort all that follows for each page.
+// readQuery returns the horizon, the last event below it in any range, and the events of whole
+// transactions between a position and the horizon. FETCH ... WITH TIES splits no transaction. The
+// outer bounds of all ranges are for the index; width_bucket is odd if a hash is within one of
+// the ranges. We compare with "<> 0" and not with "= 1", because the planner expects the first of
+// most events but the second of one in 200: it would then sort all later events for each page.
 const readQuery = `SELECT h.horizon, h.ahead, l.last, e.xid, e.stored_at, e.hash, e.key, e.document
 FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead) h
 LEFT JOIN LATERAL (SELECT xid AS last FROM events WHERE xid < h.horizon ORDER BY xid DESC LIMIT 1) l ON true
@@ -29,21 +29,21 @@ LEFT JOIN LATERAL (
 	ORDER BY xid FETCH FIRST $5 ROWS WITH TIES
 ) e ON true`
 
-// farBehind is by how many transactions a position may lie behind the last event before an
-// empty page moves it: a lease is written then, which is a transaction itself.
+// farBehind is the lag of a position, in transactions, from which an empty page moves it. It is
+// large because each move writes a lease, which is a transaction itself.
 const farBehind = 1_000_000
 
-// reader is a read that is under way.
+// reader is a read in progress.
 type reader struct {
 	recordstore.Request
-	empty uint64 // up to here nothing of its range follows the position
-	atEnd bool   // as far as was seen when its range was read before
+	empty uint64 // there are no events of its range between the position and this id
+	atEnd bool   // the last read of its range reached the end
 }
 
-// found is what a look at the events has found, below the horizon of its moment.
+// found is the result of a poll, below the horizon at that time.
 type found struct {
 	events []event
-	last   uint64 // the last event of any range
+	last   uint64 // the position of the last event of any range
 	cut    bool   // more events may follow these
 }
 
@@ -52,8 +52,7 @@ type event struct {
 	changefeed.Item
 }
 
-// Read implements changefeed.Feed. A page is held until there is something to show, for up
-// to FeedOptions.Hold.
+// Read implements changefeed.Feed. It waits for events for up to FeedOptions.Hold.
 func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
 	request, err := recordstore.ParseRequest(f.keySpace, req)
 	if err != nil {
@@ -66,8 +65,8 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	return page, f.db.used(nil)
 }
 
-// read looks at the range alone where it is not known to be read to its end, and after a hold
-// without a result; in between it looks together with others.
+// read polls its range alone until it has reached the end, then together with other readers, and
+// alone again when the hold is over.
 func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
 	if known := f.empty.Take(r.Range); known.upTo > 0 && known.from == r.Position {
 		r.empty, r.atEnd = known.upTo, true
@@ -77,16 +76,16 @@ func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
 		var seen *found
 		var err error
 		if r.atEnd {
-			seen, err = f.tail.look(ctx, f, r, until)
+			seen, err = f.tail.poll(ctx, f, r, until)
 		}
 		alone := err == nil && (seen == nil || seen.cut)
 		if alone {
-			seen, err = f.look(ctx, *r)
+			seen, err = f.poll(ctx, *r)
 		}
 		if err != nil {
 			return nil, err
 		}
-		page := f.show(r, seen)
+		page := f.pageOf(r, seen)
 		if !page.CaughtUp || page.Continuation != r.Continuation || alone && (r.atEnd || f.hold == 0) {
 			return page, nil
 		}
@@ -94,8 +93,9 @@ func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
 	}
 }
 
-// look finds the events behind all that readers know to be empty, of the ranges of all.
-func (f *Feed) look(ctx context.Context, readers ...reader) (*found, error) {
+// poll returns the events of the ranges of all readers, after the lowest position up to which a
+// reader knows its range to be empty.
+func (f *Feed) poll(ctx context.Context, readers ...reader) (*found, error) {
 	after, most, since := readers[0].empty, readers[0].MaxItems, readers[0].Since
 	for i := range readers {
 		after = min(after, readers[i].empty)
@@ -113,7 +113,7 @@ func (f *Feed) look(ctx context.Context, readers ...reader) (*found, error) {
 		if last != nil {
 			seen.last = *last
 		}
-		if xid != nil { // else there is nothing of these ranges
+		if xid != nil { // otherwise there are no events of these ranges
 			quoted, _ := json.Marshal(*key)                                                                                                 // never fails
 			seen.events = append(seen.events, event{*hash, changefeed.Item{Raw: raw, Key: quoted, LSN: int64(*xid), Timestamp: at.Unix()}}) //nolint:gosec // centuries below the bound
 		}
@@ -127,7 +127,7 @@ func (f *Feed) look(ctx context.Context, readers ...reader) (*found, error) {
 	return seen, nil
 }
 
-// boundsOf are where the ranges of readers begin and end, in turn, in their order.
+// boundsOf returns the lower and upper bounds of the ranges of readers, in ascending order.
 func boundsOf(readers []reader) (bounds []int32) {
 	slices.SortFunc(readers, func(a, b reader) int { return cmp.Compare(a.Low, b.Low) })
 	for _, r := range readers {
@@ -140,8 +140,8 @@ func boundsOf(readers []reader) (bounds []int32) {
 	return bounds
 }
 
-// show makes a page of what was found of a reader's range.
-func (f *Feed) show(r *reader, seen *found) *changefeed.Page {
+// pageOf returns the page of a reader from the result of a poll.
+func (f *Feed) pageOf(r *reader, seen *found) *changefeed.Page {
 	page := &changefeed.Page{Continuation: r.Continuation}
 	end := r.Position
 	for _, e := range seen.events {
@@ -168,7 +168,7 @@ func (f *Feed) show(r *reader, seen *found) *changefeed.Page {
 	return page
 }
 
-// empty says that nothing of a range lies between a position and the last event of any range.
-// To go up to the horizon instead would lose events: a server that crashed gives ids out again,
-// though none up to that of a commit that was seen.
+// empty is a gap without events of a range, from a position up to the last event of any range. It
+// must not extend to the horizon: a server that crashed reuses ids above the last commit that was
+// seen, and their events would be lost.
 type empty struct{ from, upTo uint64 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Save implements recordstore.Store.
-func (r Rows) Save(ctx context.Context, c *recordstore.Change) error {
+func (r Records) Save(ctx context.Context, c *recordstore.Change) error {
 	s := changing(c)
 	for {
 		var stored int64
@@ -26,17 +26,17 @@ func (r Rows) Save(ctx context.Context, c *recordstore.Change) error {
 			return refused
 		}
 		gone, err := r.DB.pool.Exec(ctx, `DELETE FROM requests WHERE aggregate_id = $1 AND id = $2 AND expires_at <= now()`, c.Request.AggregateID, c.Request.ID)
-		if r.DB.used(err) != nil || gone.RowsAffected() == 0 { // the note stands
-			return errors.Join(refused, asFault("forget a request", err))
+		if r.DB.used(err) != nil || gone.RowsAffected() == 0 { // the note has not expired
+			return errors.Join(refused, asFault("delete an expired request", err))
 		}
 	}
 }
 
-// refusal is why the state of the database has refused a change, nil for another failure.
+// refusal returns the reason why the stored records refused a change; nil for another failure.
 func refusal(c *recordstore.Change, err error) error {
 	reply, _ := errors.AsType[*pgconn.PgError](err)
 	switch none := errors.Is(err, pgx.ErrNoRows); {
-	case none && c.Read.Version > 0:
+	case none && c.Before.Version > 0:
 		return recordstore.ErrChanged
 	case code(err) == uniqueViolation && reply.ConstraintName == "requests_pkey":
 		return recordstore.ErrNoted
@@ -47,13 +47,13 @@ func refusal(c *recordstore.Change, err error) error {
 }
 
 // Saved implements recordstore.Store.
-func (r Rows) Saved(ctx context.Context, c *recordstore.Change) (own, current bool, err error) {
+func (r Records) Saved(ctx context.Context, c *recordstore.Change) (own, current bool, err error) {
 	var event string
 	if len(c.Events) > 0 {
 		event = c.Events[0].ID
 	}
 	request := cmp.Or(c.Request, &command.Request{})
-	err = r.DB.row(ctx, "look for a change", nil, []any{&own, &current}, `SELECT EXISTS (SELECT FROM events WHERE hash = $1 AND id = $2) OR EXISTS (SELECT FROM requests WHERE aggregate_id = $3 AND id = $4 AND command_id = $5),
-		EXISTS (SELECT FROM aggregates WHERE id = $3 AND version = $6)`, recordstore.Hash(c.ID.String()), event, c.ID, request.ID, request.CommandID, c.Version)
+	err = r.DB.row(ctx, "read back a change", nil, []any{&own, &current}, `SELECT EXISTS (SELECT FROM events WHERE hash = $1 AND id = $2) OR EXISTS (SELECT FROM requests WHERE aggregate_id = $3 AND id = $4 AND command_id = $5),
+		EXISTS (SELECT FROM aggregates WHERE id = $3 AND version = $6)`, recordstore.Hash(c.ID.String()), event, c.ID, request.ID, request.CommandID, c.After.Version)
 	return own, current, err
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// minVersion is the oldest server whose snapshots can be asked for their xmin as xid8.
+// minVersion is the oldest server with pg_snapshot_xmin, which returns an xid8.
 const minVersion = 130000
 
 //go:embed migrations/0001_outbox.sql
@@ -18,12 +18,13 @@ var outboxScript string
 //go:embed migrations/0002_gates.sql
 var gatesScript string
 
-// scripts make the schema, in their order; the first makes version 1.
+// scripts create the schema, one script per version.
 var scripts = []string{outboxScript, gatesScript}
 
 const schemaVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
 
-// Migrate creates the schema or brings it to this version. Several may do it at once.
+// Migrate creates the schema or migrates it to this version. Several processes may call it at the
+// same time.
 func (db *DB) Migrate(ctx context.Context) error {
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		schema := pgx.Identifier{db.options.Schema}.Sanitize()
@@ -34,7 +35,7 @@ func (db *DB) Migrate(ctx context.Context) error {
 		if err := tx.QueryRow(ctx, `SELECT to_regclass('schema_version') IS NOT NULL`).Scan(&there); err != nil {
 			return err
 		}
-		if !there { // only then it needs the right to create a schema
+		if !there { // so that the right to create a schema is needed only once
 			if _, err := tx.Exec(ctx, `CREATE SCHEMA IF NOT EXISTS `+schema+`;
 				CREATE TABLE `+schema+`.schema_version (version integer PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())`); err != nil {
 				return err
@@ -54,9 +55,9 @@ func (db *DB) Migrate(ctx context.Context) error {
 	return asFault("migrate the schema", db.used(err))
 }
 
-// Verify refuses a database that the promises do not hold on: a server that is too old, is
-// a replica or loses what it acknowledged, a schema of another version, events that were
-// copied from another server. Faults Unavailable say that it did not answer.
+// Verify refuses a database on which the guarantees do not hold: a server that is too old, is a
+// replica or may lose acknowledged commits, a schema of another version, events that were copied
+// from another server. If the database does not answer, the fault is Unavailable.
 func (db *DB) Verify(ctx context.Context) error {
 	s, err := db.State(ctx)
 	if err != nil {

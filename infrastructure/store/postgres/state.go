@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// State is what a server tells of itself.
+// State describes a server and its schema.
 type State struct {
 	Server     int // as PostgreSQL numbers versions: 150004
 	Schema     int // version; 0: none
 	Recovering bool
 	Fsync      bool
-	Foreign    bool // events have ids of transactions that this server has not had
+	Foreign    bool // events have ids of transactions of another server
 }
 
-// Fault is what is wrong with a database, and what to do about it.
+// Fault is a problem of a database and its remedy.
 type Fault struct{ Problem, Next string }
 
-// State asks the server.
+// State queries the server.
 func (db *DB) State(ctx context.Context) (s State, err error) {
 	const what = "examine the database"
 	err = db.row(ctx, what, nil, []any{&s.Server, &s.Recovering, &s.Fsync},
@@ -36,42 +36,42 @@ func (db *DB) State(ctx context.Context) (s State, err error) {
 	return s, err
 }
 
-// Faults are what relay and API do not start on.
+// Faults returns the problems with which relay and API do not start.
 func (s State) Faults() (wrong []Fault) {
 	add := func(bad bool, problem, next string) {
 		if bad {
 			wrong = append(wrong, Fault{problem, next})
 		}
 	}
-	add(s.Server < minVersion, fmt.Sprintf("the server has version %d", s.Server/10000), "take PostgreSQL 13 or later")
-	add(s.Recovering, "the server is a replica that only reads", "give the address of the primary")
-	add(!s.Fsync, "the server runs with fsync off and loses what it acknowledged", "set fsync = on")
+	add(s.Server < minVersion, fmt.Sprintf("the server has version %d", s.Server/10000), "use PostgreSQL 13 or later")
+	add(s.Recovering, "the server is a read-only replica", "use the address of the primary")
+	add(!s.Fsync, "the server runs with fsync off and may lose acknowledged commits", "set fsync = on")
 	if len(wrong) == 0 {
 		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "set FEEDBOX_POSTGRES_MIGRATE=true and start relay or API, or run the migrations of infrastructure/store/postgres")
 		add(s.Schema > len(scripts), fmt.Sprintf("the schema has version %d, this program knows version %d", s.Schema, len(scripts)), "run the newer program")
-		add(s.Foreign, "the events were copied from another server, whose transactions this one has not had",
+		add(s.Foreign, "the events were copied from another server and have its transaction ids",
 			"stop all relays, empty the table leases, run UPDATE events SET xid = pg_current_xact_id(), and start again: all events are sent once more")
 	}
 	return wrong
 }
 
-// Clock is the server's.
+// Clock returns the time of the server.
 func (db *DB) Clock(ctx context.Context) (now time.Time, err error) {
 	err = db.row(ctx, "read the server's clock", nil, []any{&now}, `SELECT clock_timestamp()`)
 	return now, err
 }
 
-// Transaction is one that is open.
+// Transaction is an open transaction.
 type Transaction struct {
 	Age time.Duration // 0: there is none
-	Who string        // whose it is
-	End string        // what ends it
+	Who string        // process, user and application
+	End string        // SQL that ends it
 }
 
-// OldestTransaction finds the oldest transaction of the server that has written something,
-// prepared ones included. The feed does not go past it.
+// OldestTransaction returns the oldest open transaction of the server that has written something,
+// including prepared ones. It holds back the feed.
 func (db *DB) OldestTransaction(ctx context.Context) (t Transaction, err error) {
-	err = db.row(ctx, "look for open transactions", nil, []any{&t.Age, &t.Who, &t.End}, `SELECT * FROM (
+	err = db.row(ctx, "list open transactions", nil, []any{&t.Age, &t.Who, &t.End}, `SELECT * FROM (
 		SELECT clock_timestamp() - xact_start AS age, format('process %s, user %s, application %s, %s', pid, usename, application_name, state), format('SELECT pg_terminate_backend(%s)', pid)
 		FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 		UNION ALL
@@ -80,10 +80,10 @@ func (db *DB) OldestTransaction(ctx context.Context) (t Transaction, err error) 
 	return t, err
 }
 
-// Size is how large the table of events is, as the server's statistics have it.
+// Size is the size of the table of events in the server's statistics.
 type Size struct{ Rows, Dead, Bytes int64 }
 
-// Size asks for it.
+// Size queries the size of the table of events.
 func (db *DB) Size(ctx context.Context) (s Size, err error) {
 	err = db.row(ctx, "read the size of the events", nil, []any{&s.Rows, &s.Dead, &s.Bytes},
 		`SELECT n_live_tup, n_dead_tup, pg_total_relation_size(relid) FROM pg_stat_user_tables WHERE schemaname = $1 AND relname = 'events'`, db.options.Schema)

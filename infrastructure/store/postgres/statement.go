@@ -15,7 +15,7 @@ type statement struct {
 	args []any
 }
 
-// add appends text and arguments in turn.
+// add appends parts, which alternate between text and arguments.
 func (s *statement) add(parts ...any) {
 	for i, part := range parts {
 		if i%2 == 0 {
@@ -27,9 +27,9 @@ func (s *statement) add(parts ...any) {
 	}
 }
 
-// changing is the statement of a commit. It is one statement, and so one transaction and
-// one round trip: what follows the change of the aggregate is stored if that took place,
-// and an error of any part undoes all.
+// changing returns the statement of a commit. It is one statement, and so one transaction and one
+// round trip: the other records are stored only if the aggregate was changed, and an error of any
+// part rolls back everything.
 func changing(c *recordstore.Change) *statement {
 	var expires pgtype.Interval // never
 	if c.Deleted {
@@ -38,23 +38,23 @@ func changing(c *recordstore.Change) *statement {
 	s := &statement{}
 	switch {
 	case c.Unchanged:
-		s.add(`WITH changed AS (SELECT version FROM aggregates WHERE id = `, c.ID, ` AND type = `, c.Type, ` AND version = `, c.Read.Version, ` AND `+live+`)`)
-	case c.Read.Version == 0:
+		s.add(`WITH changed AS (SELECT version FROM aggregates WHERE id = `, c.ID, ` AND type = `, c.Type, ` AND version = `, c.Before.Version, ` AND `+live+`)`)
+	case c.Before.Version == 0:
 		s.add(`WITH changed AS (INSERT INTO aggregates AS a (id, type, version, sequence, deleted, recurs, data, expires_at) VALUES (`, c.ID,
-			`, `, c.Type, `, `, c.Version, `, `, c.Sequence, `, `, c.Deleted, `, `, c.Recurs, `, `, string(c.Data), `, now() + `, expires, `::interval)`+
-				// A row that has expired is there no more, but what comes in its place continues it.
+			`, `, c.Type, `, `, c.After.Version, `, `, c.Commit.Sequence, `, `, c.Deleted, `, `, c.Recurs, `, `, string(c.Data), `, now() + `, expires, `::interval)`+
+				// An expired row is replaced. The new row continues its version if the id recurs.
 				` ON CONFLICT (id) DO UPDATE SET type = EXCLUDED.type, version = EXCLUDED.version, sequence = EXCLUDED.sequence, deleted = EXCLUDED.deleted,`+
 				` recurs = EXCLUDED.recurs, data = EXCLUDED.data, expires_at = EXCLUDED.expires_at`+
 				` WHERE a.expires_at <= now() AND (NOT a.recurs OR a.version < EXCLUDED.version) RETURNING a.version)`)
 	default:
-		s.add(`WITH changed AS (UPDATE aggregates SET version = `, c.Version, `, sequence = `, c.Sequence, `, deleted = `, c.Deleted,
+		s.add(`WITH changed AS (UPDATE aggregates SET version = `, c.After.Version, `, sequence = `, c.Commit.Sequence, `, deleted = `, c.Deleted,
 			`, recurs = `, c.Recurs, `, data = `, string(c.Data), `, expires_at = now() + `, expires, `::interval WHERE id = `, c.ID, ` AND type = `, c.Type,
-			` AND version = `, c.Read.Version, ` AND `+live+` RETURNING version)`)
+			` AND version = `, c.Before.Version, ` AND `+live+` RETURNING version)`)
 	}
 	if !c.Unchanged {
 		ids, documents := make([]string, len(c.Events)), make([]string, len(c.Events))
 		for i, e := range c.Events {
-			ids[i], documents[i] = e.ID, e.Document
+			ids[i], documents[i] = e.ID, recordstore.EventDocument(e)
 		}
 		key := c.ID.String()
 		s.add(`, stored AS (INSERT INTO events (hash, key, id, document, expires_at) SELECT `, recordstore.Hash(key), `::int, `, key, `::text, e.id, e.document, now() + `,

@@ -14,15 +14,18 @@ import (
 )
 
 func TestLeases(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	leasetest.Run(t, func(*testing.T) changefeed.LeaseStore { return postgres.Leases{DB: db} })
 }
 
-func TestLot(t *testing.T) {
-	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { return parked.Lot{Store: postgres.Parked{DB: open(t)}} })
+func TestParkedStore(t *testing.T) {
+	t.Parallel()
+	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { return parked.Store{Records: postgres.Parked{DB: open(t)}} })
 }
 
-func TestTheSchemaIsCompared(t *testing.T) {
+func TestVerifyComparesTheSchema(t *testing.T) {
+	t.Parallel()
 	url := database(t)
 	bare, err := postgres.Open(url, nil)
 	must(t, err)

@@ -10,28 +10,29 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// The pauses between two looks at the end of the feed: the first after events were found.
+// Pauses between two polls of the end of the feed. The pause doubles with each poll that finds
+// nothing.
 const (
-	firstLook = time.Millisecond
-	lastLook  = 50 * time.Millisecond
+	minPoll = time.Millisecond // after events were found
+	maxPoll = 50 * time.Millisecond
 )
 
-// tail is the end of the feed. Readers whose ranges are read up to it take turns: each look
-// serves all who wait, and with events that come one by one costs a quarter of what four
-// ranges would pay alone.
+// tail shares polls among the readers that have reached the end of the feed. The readers take
+// turns, and each poll serves all of them. For single events in four ranges, that is a quarter of
+// the polls.
 type tail struct {
-	turn   chan struct{} // capacity 1: held by who looks, guards next, pause and latest
-	next   time.Time     // when to look again
+	turn   chan struct{} // capacity 1: held by the polling reader, guards next, pause, latest and unseen
+	next   time.Time     // of the next poll
 	pause  time.Duration
 	latest *found
-	unseen map[*reader]reader // who has not had the latest
+	unseen map[*reader]reader // the readers that have not received latest
 
-	waiting sync.Map // of *reader, with what it waits for
+	waiting sync.Map // of *reader, with a copy from when it began to wait
 }
 
-// look returns what a look has found since r began to wait, its own or that of another reader;
-// nil if until comes first.
-func (t *tail) look(ctx context.Context, f *Feed, r *reader, until time.Time) (*found, error) {
+// poll returns the result of a poll since r began to wait, by r or by another reader; nil if until
+// comes first.
+func (t *tail) poll(ctx context.Context, f *Feed, r *reader, until time.Time) (*found, error) {
 	t.waiting.Store(r, *r)
 	defer t.waiting.Delete(r)
 	over := time.NewTimer(time.Until(until))
@@ -42,7 +43,7 @@ func (t *tail) look(ctx context.Context, f *Feed, r *reader, until time.Time) (*
 	case <-over.C:
 		return nil, nil //nolint:nilnil // see above
 	case <-ctx.Done():
-		return nil, ctx.Err() // what a caller gives up is no failure of the database
+		return nil, ctx.Err() // not wrapped: a canceled call is no failure of the database
 	}
 	if _, mine := t.unseen[r]; mine {
 		delete(t.unseen, r)
@@ -60,13 +61,13 @@ func (t *tail) look(ctx context.Context, f *Feed, r *reader, until time.Time) (*
 		unseen[who.(*reader)] = waits.(reader)
 		return true
 	})
-	seen, err := f.look(ctx, slices.Collect(maps.Values(unseen))...)
+	seen, err := f.poll(ctx, slices.Collect(maps.Values(unseen))...)
 	if err != nil {
 		return nil, err
 	}
-	t.pause = min(2*t.pause, lastLook)
+	t.pause = min(2*t.pause, maxPoll)
 	if len(seen.events) > 0 {
-		t.pause = firstLook
+		t.pause = minPoll
 	}
 	delete(unseen, r)
 	t.next, t.latest, t.unseen = time.Now().Add(t.pause), seen, unseen

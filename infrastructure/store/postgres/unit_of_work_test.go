@@ -20,20 +20,27 @@ import (
 )
 
 func subject(db *postgres.DB) recordstoretest.Subject {
-	return recordstoretest.Subject{Store: postgres.Rows{DB: db}}
+	return recordstoretest.Subject{Store: postgres.Records{DB: db}}
 }
 
 func baskets(t *testing.T, db *postgres.DB, o *recordstore.Options) *command.Service[*recordstoretest.Basket] {
 	t.Helper()
-	return recordstoretest.Baskets(t, postgres.Rows{DB: db}, o)
+	return recordstoretest.Baskets(t, postgres.Records{DB: db}, o)
 }
 
-func TestStoredEvents(t *testing.T) { recordstoretest.Events(t, subject(open(t))) }
+func TestStoredEvents(t *testing.T) {
+	t.Parallel()
+	recordstoretest.Events(t, subject(open(t)))
+}
 
-func TestAUnitOfWork(t *testing.T) { recordstoretest.UnitOfWork(t, subject(open(t))) }
+func TestUnitOfWork(t *testing.T) {
+	t.Parallel()
+	recordstoretest.UnitOfWork(t, subject(open(t)))
+}
 
-// A deleted aggregate whose id can come again leaves version and sequence, and nothing else.
-func TestADeletedAggregateIsContinued(t *testing.T) {
+// A deleted aggregate whose id may be used again leaves only its version and sequence.
+func TestDeletedAggregateIsContinued(t *testing.T) {
+	t.Parallel()
 	db, pool := openAt(t, database(t))
 	p := baskets(t, db, nil)
 	made, err := p.Create(t.Context(), recordstoretest.Opening("one"))
@@ -70,9 +77,12 @@ func TestADeletedAggregateIsContinued(t *testing.T) {
 	subject(db).History(t, id, 6, 6)
 }
 
-func TestConcurrentWriters(t *testing.T) { recordstoretest.ConcurrentWriters(t, subject(open(t))) }
+func TestConcurrentWriters(t *testing.T) {
+	t.Parallel()
+	recordstoretest.ConcurrentWriters(t, subject(open(t)))
+}
 
-// cut is a network that loses the answers to some requests, or the requests.
+// cut is a network that loses some requests or their answers.
 type cut struct{ answers, requests atomic.Int64 }
 
 type cutConn struct {
@@ -97,13 +107,14 @@ func (c *cutConn) Read(b []byte) (int, error) {
 func (c *cutConn) Write(b []byte) (int, error) {
 	if c.by.requests.Load() > 0 && c.by.requests.Add(-1) >= 0 {
 		_ = c.Close()
-		return len(b), nil // it left, and nobody knows where to
+		return len(b), nil // as if the network lost it
 	}
 	return c.Conn.Write(b)
 }
 
-// The answer to a commit is lost: what became of it is found out, and it is made once.
-func TestLostAnswersOfACommit(t *testing.T) {
+// If the answer to a commit is lost, its outcome is resolved, and the change is made once.
+func TestLostAnswersOfACommitAreResolved(t *testing.T) {
+	t.Parallel()
 	url := database(t)
 	db, _ := openAt(t, url)
 	network := &cut{}
@@ -127,7 +138,7 @@ func TestLostAnswersOfACommit(t *testing.T) {
 		}
 		subject(db).History(t, id, 11, 11)
 	}
-	// One that never comes through is unknown, not done and not refused.
+	// If no attempt gets an answer, the outcome is unknown.
 	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
 	must(t, err)
 	_, err = p.Update(t.Context(), command.Target{ID: made.Aggregate.ID()}, func(b *recordstoretest.Basket) error {
@@ -142,7 +153,8 @@ func TestLostAnswersOfACommit(t *testing.T) {
 }
 
 // Events, aggregate, note and audit entry are stored together or not at all.
-func TestACommitIsOneTransaction(t *testing.T) {
+func TestCommitIsOneTransaction(t *testing.T) {
+	t.Parallel()
 	db, pool := openAt(t, database(t))
 	p := baskets(t, db, nil)
 	made, err := p.Create(t.Context(), recordstoretest.Opening(""))

@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -13,7 +14,10 @@ import (
 	"feedbox/tests/servers"
 )
 
-// TestMain runs the tests on one server, which the first that needs it starts.
+// TestMain runs the tests on one server, which is started by the first test that needs it.
+//
+// Tests of the feed are not parallel, because an open transaction anywhere on the server delays
+// every feed. Tests without a feed are parallel: they run after those.
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if shared.end != nil {
@@ -22,14 +26,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// shared is the server of all tests but those that kill it.
+// shared is the server of all tests, except those that kill it.
 var shared struct {
 	sync.Mutex
-	server *servers.Postgres
-	end    func()
+	server  *servers.Postgres
+	url     string // of the database that tests share by schemas
+	schemas int
+	end     func()
 }
 
-// longLived is a test that lasts as long as all of them.
+// longLived collects the cleanups of the server until all tests have ended.
 type longLived struct {
 	testing.TB
 	ends []func()
@@ -42,6 +48,12 @@ func database(t testing.TB) string {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
+	return newDatabase(t)
+}
+
+// newDatabase needs the lock of shared.
+func newDatabase(t testing.TB) string {
+	t.Helper()
 	if shared.server == nil {
 		all := &longLived{TB: t}
 		shared.server = servers.StartPostgres(all)
@@ -54,14 +66,29 @@ func database(t testing.TB) string {
 	return shared.server.Database(t)
 }
 
-// open returns a database with the schema.
+// open returns an empty DB: a new schema of a shared database, because that is created much
+// faster than a database.
 func open(t testing.TB) *postgres.DB {
 	t.Helper()
-	db, _ := openAt(t, database(t))
+	db, err := postgres.Open(newSchema(t))
+	must(t, err)
+	t.Cleanup(db.Close)
+	must(t, db.Migrate(t.Context()))
 	return db
 }
 
-// openAt opens the database at url, and a pool beside it for a test's own statements.
+func newSchema(t testing.TB) (url string, o *postgres.DBOptions) {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.url == "" {
+		shared.url = newDatabase(t)
+	}
+	shared.schemas++
+	return shared.url, &postgres.DBOptions{Schema: fmt.Sprint("s", shared.schemas)}
+}
+
+// openAt opens the database at url, and a pool for the test's own statements.
 func openAt(t testing.TB, url string) (*postgres.DB, *pgxpool.Pool) {
 	t.Helper()
 	db, err := postgres.Open(url, nil)
@@ -78,6 +105,17 @@ func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// within calls done until it reports true, for at most a minute. The server may have a
+// transaction of its own open, which delays the feed.
+func within(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("not within a minute: %s", what)
+		}
 	}
 }
 

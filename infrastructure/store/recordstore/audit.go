@@ -15,7 +15,8 @@ type AuditReader struct{ Store Store }
 
 var _ query.AuditReader = AuditReader{}
 
-// Audit implements query.AuditReader. The continuation is the version of the last entry.
+// Audit implements query.AuditReader. The continuation is the version of the last entry of the
+// page.
 func (r AuditReader) Audit(ctx context.Context, id uuid.UUID, size int, continuation, session string) (page query.AuditPage, err error) {
 	if err := sessionFault(session); err != nil {
 		return page, err
@@ -36,8 +37,8 @@ func (r AuditReader) Audit(ctx context.Context, id uuid.UUID, size int, continua
 	return page, nil
 }
 
-// EncodeAudited returns the events of an audit entry as JSON. It decodes into query.AuditedEvent
-// as it is, since encoding/json finds members by their names in any case.
+// EncodeAudited returns the events of an audit entry as JSON. It needs no counterpart: the JSON
+// decodes into query.AuditedEvent, because encoding/json ignores the case of names.
 func EncodeAudited(events []query.AuditedEvent) string {
 	type stored struct {
 		ID       uuid.UUID `json:"id"`

@@ -1,11 +1,11 @@
-// Package recordstore is what stores have in common that keep an aggregate, its events and the
-// notes about it beside each other and change them in one go, as PostgreSQL and Firestore do:
-// the unit of work, readers for queries and of stored events, and where keys lie in the feed. A
-// store brings a Store, which does one thing at a time and knows nothing of kinds.
+// Package recordstore is the part of a store that PostgreSQL and Firestore share. Both keep an
+// aggregate, its events and its notes as separate records and change them in one commit. The
+// package has the transaction of a unit of work, readers for queries and of stored events, and
+// the key space of the feed. A store implements Store, which does one operation at a time and
+// knows no kinds.
 //
-// The version of an aggregate is its ETag: it never comes back. There are no session tokens:
-// a read sees every commit that was acknowledged before it. How a lost answer becomes
-// certain: save.go.
+// The ETag of an aggregate is its version, because versions are never reused. There are no
+// session tokens: a read sees every commit that was acknowledged before it.
 //
-// Nothing here starts a goroutine.
+// The package starts no goroutines.
 package recordstore

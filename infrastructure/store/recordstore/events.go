@@ -13,8 +13,8 @@ import (
 	"feedbox/domain/fault"
 )
 
-// Events reads events where they were committed, and puts corrected ones in their place. One
-// that has expired is there no more. It is safe for concurrent use.
+// Events reads and replaces stored events. An expired event is not found. It is safe for
+// concurrent use.
 type Events struct {
 	Store   Store
 	Decoder relay.Decoder
@@ -28,10 +28,10 @@ func (e Events) Event(ctx context.Context, key, id string) ([]byte, error) {
 	return stored.Document, err
 }
 
-// OfKey returns the events of a key that are still stored, in the order of their sequence
-// numbers. Message.Index is their place as they were read.
+// OfKey returns the stored events of a key in the order of their sequence numbers.
+// Message.Index is the order in which they were read.
 //
-// Faults: Invalid (code "unsendable") for one that is no event, Unavailable.
+// Faults: Invalid (code "unsendable") for a malformed event, Unavailable.
 func (e Events) OfKey(ctx context.Context, key string) ([]relay.StoredEvent, error) {
 	found, err := e.Store.Events(ctx, key)
 	if err != nil {
@@ -41,7 +41,7 @@ func (e Events) OfKey(ctx context.Context, key string) ([]relay.StoredEvent, err
 	for _, stored := range found {
 		m, isEvent, err := e.Decoder.Decode(stored.Document)
 		if err != nil {
-			return nil, fault.Wrap(fault.Invalid, "unsendable", "an event of the key cannot be sent as it is", err)
+			return nil, fault.Wrap(fault.Invalid, "unsendable", "an event of the key is malformed and cannot be sent", err)
 		}
 		if isEvent {
 			m.Index = len(events)
@@ -52,11 +52,11 @@ func (e Events) OfKey(ctx context.Context, key string) ([]relay.StoredEvent, err
 	return events, nil
 }
 
-// Editable returns the document of an event as a person may correct it, as it is, and its
-// version: its content.
+// Editable returns the document of an event for an operator to correct, and its version, a
+// digest of the document.
 func (Events) Editable(raw []byte) (clean []byte, version string, err error) {
 	if !json.Valid(raw) {
-		return nil, "", fault.New(fault.Invalid, "", "the event is no JSON")
+		return nil, "", fault.New(fault.Invalid, "", "the event is not JSON")
 	}
 	return raw, versionOf(raw), nil
 }
@@ -66,8 +66,8 @@ func versionOf(document []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Replace puts document in place of an event, if its version is still that; else
-// PreconditionFailed, or NotFound. The feed does not show it again.
+// Replace replaces an event if it still has the version. The feed does not deliver it again.
+// Faults: PreconditionFailed, NotFound.
 func (e Events) Replace(ctx context.Context, key, id string, document []byte, version string) error {
 	stored, err := e.Store.Event(ctx, key, id)
 	if err != nil {
@@ -78,7 +78,7 @@ func (e Events) Replace(ctx context.Context, key, id string, document []byte, ve
 		replaced, err = e.Store.ReplaceEvent(ctx, key, id, stored, document)
 	}
 	if err == nil && !replaced {
-		err = fault.New(fault.PreconditionFailed, "", "the event was changed by somebody else; read it again")
+		err = fault.New(fault.PreconditionFailed, "", "the event was changed in the meantime; read it again")
 	}
 	return err
 }

@@ -6,7 +6,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// NewJSONReader returns a reader of the aggregates of the JSON kind of that type in store.
+// NewJSONReader returns a reader of the aggregates of a JSON kind, by its document type.
 func NewJSONReader[S any](store Store, documentType string) (*Reader[document.Stored[S], document.Listed[S]], error) {
 	return NewReader(store, View[document.Stored[S], document.Listed[S]]{
 		Type: documentType,

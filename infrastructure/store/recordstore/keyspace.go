@@ -12,37 +12,38 @@ import (
 	"feedbox/changefeed"
 )
 
-// The key space. A key lies at its hash, 30 bits, which as eight digits of hexadecimal is
-// its effective partition key: 00000000 to 3FFFFFFF.
+// The key space. The effective partition key of a key is its hash of 30 bits, as eight
+// hexadecimal digits: 00000000 to 3FFFFFFF.
 const (
 	HashBits   = 30
 	boundWidth = 8
 )
 
-// Hash is where a key lies. It is part of what is stored, and never changes.
+// Hash returns the position of a key in the key space. It must never change, because it is
+// stored with the events.
 func Hash(key string) int32 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(key))
 	x := h.Sum64()
-	x ^= x >> 33 // FNV alone leaves similar keys side by side
+	x ^= x >> 33 // FNV alone maps similar keys to neighbouring hashes
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33
 	return int32(x >> (64 - HashBits)) //nolint:gosec // 30 bits
 }
 
-// Place is Hash as an effective partition key.
+// Place returns Hash as an effective partition key.
 func Place(key string) string { return place(int(Hash(key))) }
 
 func place(hash int) string { return fmt.Sprintf("%0*X", boundWidth, hash) }
 
-// KeySpace is the feed ranges that the key space is cut in, in their order. A feed embeds it. A
-// relay that is configured for more of them splits its leases; for fewer, leases stay as narrow as
-// they were.
+// KeySpace is the ordered list of feed ranges into which the key space is divided. A feed embeds
+// it. A relay that is configured for more ranges splits its leases; for fewer, the leases keep
+// their ranges.
 type KeySpace []changefeed.FeedRange
 
-// Cut cuts the key space into n equal feed ranges, a power of two of them up to most. No
-// number is 4.
-func Cut(n, most int) (KeySpace, error) {
+// SplitKeySpace divides the key space into n equal feed ranges. n is a power of two up to most;
+// 0 is the default, 4.
+func SplitKeySpace(n, most int) (KeySpace, error) {
 	if n == 0 {
 		n = 4
 	}
@@ -66,18 +67,18 @@ func (s KeySpace) Ranges(context.Context) ([]changefeed.FeedRange, error) { retu
 // Place implements changefeed.Placer.
 func (KeySpace) Place(key string) (string, error) { return Place(key), nil }
 
-// Request is a request for a page as a store goes by it.
+// Request is a read request, parsed for a store.
 type Request struct {
-	changefeed.ReadRequest        // with what it leaves out, and Since only where there is no continuation
-	Low, High              int32  // the hashes of the range: the first, and the one behind the last
+	changefeed.ReadRequest        // with defaults; Since is zero if there is a continuation
+	Low, High              int32  // the hashes of the range, without High
 	Position               uint64 // of the continuation; 0 is the start
 }
 
-// pageSize is how many events a page has where nobody says.
+// pageSize is the default number of events of a page.
 const pageSize = 100
 
-// ParseRequest reads a request to a feed of a key space. Its range must lie within one of those
-// that the space is cut in; else the error is a SplitError. Any other error is permanent.
+// ParseRequest parses a request to a feed of a key space. If its range is not within one range
+// of the key space, the error is a SplitError. Any other error is permanent.
 func ParseRequest(s KeySpace, req changefeed.ReadRequest) (r Request, err error) {
 	r.ReadRequest = req
 	if r.MaxItems <= 0 {
@@ -105,12 +106,12 @@ func hashBound(bound string) (int32, error) {
 	}
 	n, err := strconv.ParseUint(bound, 16, 64)
 	if err != nil || len(bound) > boundWidth {
-		return 0, fmt.Errorf("%q is no bound of this store's ranges", bound)
+		return 0, fmt.Errorf("%q is not a bound of this store's ranges", bound)
 	}
 	return int32(min(n, 1<<HashBits)), nil //nolint:gosec // 31 bits
 }
 
-// parts returns what the physical ranges cut r into.
+// parts returns the intersections of r with the physical ranges.
 func parts(r changefeed.FeedRange, physical []changefeed.FeedRange) []changefeed.FeedRange {
 	var cut []changefeed.FeedRange
 	for _, p := range physical {
@@ -121,10 +122,10 @@ func parts(r changefeed.FeedRange, physical []changefeed.FeedRange) []changefeed
 	return cut
 }
 
-// Token is a continuation of a feed whose positions are numbers.
+// Token returns the continuation for a position.
 func Token(position uint64) string { return strconv.Quote(strconv.FormatUint(position, 10)) }
 
-// parseToken reads what Token has written; "" is the start, 0.
+// parseToken is the inverse of Token; "" is the start, 0.
 func parseToken(continuation string) (uint64, error) {
 	if continuation == "" {
 		return 0, nil
@@ -132,7 +133,7 @@ func parseToken(continuation string) (uint64, error) {
 	text, err1 := strconv.Unquote(continuation)
 	n, err2 := strconv.ParseUint(text, 10, 63)
 	if err := cmp.Or(err1, err2); err != nil {
-		return 0, fmt.Errorf("the continuation %q is none of this feed's: %w", continuation, err)
+		return 0, fmt.Errorf("the continuation %q does not belong to this feed: %w", continuation, err)
 	}
 	return n, nil
 }

@@ -11,22 +11,22 @@ import (
 	"feedbox/domain/fault"
 )
 
-// View says how aggregates of one kind are read as states S, and listed as items I. All
-// fields but Noun are required.
+// View defines how aggregates of one kind are read as states S and listed as items I. All
+// fields except Noun are required.
 type View[S, I any] struct {
-	// Type is that of the kind.
+	// Type is the document type of the kind.
 	Type string
-	// Noun is what people call such an aggregate, in faults. Default: Type.
+	// Noun names such an aggregate in faults. Default: Type.
 	Noun string
-	// Decode returns the state that is stored as data, the id in it, and whether it is
-	// deleted. It may keep the memory of data.
+	// Decode returns the state, the id and the deletion mark in data. It may share the memory
+	// of data.
 	Decode func(data []byte) (s S, id uuid.UUID, deleted bool, err error)
-	// Item makes an item of a listing.
+	// Item returns the item of a state in a listing.
 	Item func(s S, etag string) I
 }
 
-// Reader reads aggregates of one kind for queries: one by its id, or page by page, in the
-// order of their ids. It is safe for concurrent use.
+// Reader reads aggregates of one kind for queries: one by its id, or pages in the order of
+// their ids. It is safe for concurrent use.
 type Reader[S, I any] struct {
 	store Store
 	view  View[S, I]
@@ -35,7 +35,7 @@ type Reader[S, I any] struct {
 // NewReader returns a reader of the aggregates in store.
 func NewReader[S, I any](store Store, v View[S, I]) (*Reader[S, I], error) {
 	if store == nil || v.Type == "" || v.Decode == nil || v.Item == nil {
-		return nil, errors.New("rows: a reader needs a store, and a view with Type, Decode and Item")
+		return nil, errors.New("recordstore: a reader needs a store, and a view with Type, Decode and Item")
 	}
 	if v.Noun == "" {
 		v.Noun = v.Type
@@ -69,8 +69,7 @@ func (r *Reader[S, I]) Read(ctx context.Context, id uuid.UUID, ifNoneMatch, sess
 	return found, nil
 }
 
-// Page implements query.Pager. The continuation is the id of the last aggregate of the page
-// before.
+// Page implements query.Pager. The continuation is the id of the last aggregate of the page.
 func (r *Reader[S, I]) Page(ctx context.Context, size int, continuation, session string) (page query.Page[I], err error) {
 	if err := sessionFault(session); err != nil {
 		return page, err

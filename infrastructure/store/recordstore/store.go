@@ -10,80 +10,67 @@ import (
 	"feedbox/application/command"
 	"feedbox/application/query"
 	"feedbox/domain/aggregate"
+	"feedbox/infrastructure/store/unitofwork"
 )
 
-// Store keeps aggregates of all kinds, their events and notes. What has expired is there no
-// more, whether it was removed or not. Errors are faults: NotFound where a method says so,
-// else Unavailable, TooLarge, Invalid and Internal, around the store's own error. It is safe
-// for concurrent use.
+// Store keeps aggregates of all kinds, their events and notes. An expired record is not found,
+// even if it was not removed yet. Errors are faults that wrap the store's own error: NotFound
+// where a method says so, Unavailable, TooLarge, Invalid and Internal. It is safe for
+// concurrent use.
 type Store interface {
 	// Aggregate returns one aggregate of a type, or NotFound.
-	Aggregate(ctx context.Context, kind string, id uuid.UUID) (Row, error)
-	// Aggregates returns the first aggregates of a type that are not deleted, in the order of
-	// their ids, behind after.
-	Aggregates(ctx context.Context, kind string, after uuid.UUID, limit int) ([]Row, error)
-	// Earlier returns how far one had come that was deleted, has expired and may come again, or
-	// NotFound.
+	Aggregate(ctx context.Context, kind string, id uuid.UUID) (Record, error)
+	// Aggregates returns the first aggregates of a type with an id above after, in the order of
+	// their ids, without deleted ones.
+	Aggregates(ctx context.Context, kind string, after uuid.UUID, limit int) ([]Record, error)
+	// Earlier returns the tombstone of an aggregate that was deleted and has expired and whose
+	// id may be used again, or NotFound.
 	Earlier(ctx context.Context, id uuid.UUID) (aggregate.Tombstone, error)
 	// Request returns the note about a request, or NotFound.
 	Request(ctx context.Context, aggregateID uuid.UUID, id string) (command.Request, error)
 	// Audits returns the first audit entries of an aggregate with a version above after, in
-	// their order.
+	// the order of their versions.
 	Audits(ctx context.Context, aggregateID uuid.UUID, after int64, limit int) ([]query.AuditEntry, error)
 	// Event returns an event of a key, or NotFound.
 	Event(ctx context.Context, key, id string) (StoredEvent, error)
 	// Events returns the events of a key, in any order.
 	Events(ctx context.Context, key string) ([]StoredEvent, error)
-	// ReplaceEvent puts document in place of an event if that is as it was read, and reports
-	// whether it was. The feed does not show it again.
+	// ReplaceEvent replaces an event if it is as it was read, and reports whether it was. The
+	// feed does not deliver it again.
 	ReplaceEvent(ctx context.Context, key, id string, read StoredEvent, document []byte) (bool, error)
-	// Save makes one attempt to store a change: all of it or nothing. ErrExists, ErrChanged,
-	// and ErrNoted, wrapped or bare, say that it is refused by what is stored.
+	// Save makes one attempt to store a change: everything or nothing. If the stored records
+	// refuse it, the error wraps ErrExists, ErrChanged or ErrNoted.
 	Save(ctx context.Context, c *Change) error
-	// Saved finds out whether an earlier Save of this change was stored: its first event is
-	// there, or its note. Current says that nobody has changed the aggregate since.
+	// Saved reports whether an earlier Save of this change was stored, by its first event or
+	// its note. current reports whether the aggregate is unchanged since.
 	Saved(ctx context.Context, c *Change) (own, current bool, err error)
 	// Ambiguous reports whether a Save that ended in err may have been applied.
 	Ambiguous(err error) bool
 }
 
-// What refuses a change.
+// Reasons to refuse a change.
 var (
-	// ErrExists: there is an aggregate of that id, or an event, or an audit entry.
-	ErrExists = errors.New("what is to be stored is there already")
-	// ErrChanged: the aggregate is not as it was read.
-	ErrChanged = errors.New("the aggregate is not as it was read")
+	// ErrExists: an aggregate, event or audit entry of that id exists.
+	ErrExists = errors.New("a record of that id exists")
+	// ErrChanged: the aggregate was changed after it was read.
+	ErrChanged = errors.New("the aggregate was changed after it was read")
 	// ErrNoted: a request of that id was answered before.
-	ErrNoted = errors.New("the request is noted already")
+	ErrNoted = errors.New("the request was answered before")
 )
 
-// Row is an aggregate as it is stored.
-type Row struct {
+// Record is a stored aggregate.
+type Record struct {
 	ID      uuid.UUID
 	Version int64
-	Data    []byte // the store does not keep it
-	Tag     string // the store's own for this state; may be empty
+	Data    []byte // owned by the caller
+	Tag     string // the store's own name of this state; may be empty
 }
 
-// Change is what one commit stores. Lifetimes count from the commit; a negative one is for
-// ever.
+// Change is the change of one aggregate with its notes, stored by one commit. Save and Saved set
+// After.Tag. Lifetimes count from the commit; a negative one is for ever.
 type Change struct {
-	ID   uuid.UUID
-	Type string
-	// Read is the aggregate as it was read: it must be that still. Its version is 0 if there
-	// must be none.
-	Read Row
-	// Tag is that of the aggregate as this change leaves it. Save and Saved set it.
-	Tag string
-
-	// Unchanged says that the aggregate stays as it is. Then only the note is stored.
-	Unchanged         bool
-	Version, Sequence int64
-	Data              []byte
-	Deleted, Recurs   bool
-	DeletedTTL        time.Duration // lifetime of a deleted one
-
-	Events   []Event
+	*unitofwork.Change
+	Type     string
 	EventTTL time.Duration
 
 	Request    *command.Request // nil: none
@@ -93,12 +80,9 @@ type Change struct {
 	AuditTTL time.Duration
 }
 
-// Event is an event of a commit.
-type Event struct{ ID, Document string }
-
-// StoredEvent is an event as it is stored.
+// StoredEvent is a stored event.
 type StoredEvent struct {
-	Document []byte // the store does not keep it
+	Document []byte // owned by the caller
 	At       time.Time
-	Tag      string // the store's own for this state; may be empty
+	Tag      string // the store's own name of this state; may be empty
 }

@@ -1,206 +1,197 @@
 package recordstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
 
 	"feedbox/application/command"
-	"feedbox/application/mediator"
 	"feedbox/application/query"
 	"feedbox/domain/aggregate"
-	"feedbox/domain/event"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/unitofwork"
 )
 
-// Publisher gives a domain event to its handlers, which put it into the outbox. The
-// mediator is one.
-type Publisher interface {
-	// Publish fails when the event has no handler or a handler fails.
-	Publish(ctx context.Context, outbox mediator.Outbox, e event.Event) error
-}
+// Options tune how aggregates are stored. Nil and zero values are the defaults.
+type Options = unitofwork.Options
+
+// CodeOutcomeUnknown is the code of an Unavailable fault after which the change may be stored
+// or not.
+const CodeOutcomeUnknown = unitofwork.CodeOutcomeUnknown
 
 // UnitsOfWork begins units of work on the aggregates of one kind. It is safe for concurrent
 // use.
-type UnitsOfWork[A aggregate.Aggregate] struct {
-	store     Store
-	kind      *document.Kind[A]
-	publisher Publisher
-	options   Options
-}
+type UnitsOfWork[A aggregate.Aggregate] = unitofwork.UnitsOfWork[A]
 
 // NewUnitsOfWork returns units of work on the aggregates of kind, whose events go through
 // publisher; nil puts each into the outbox.
-func NewUnitsOfWork[A aggregate.Aggregate](store Store, kind *document.Kind[A], publisher Publisher, o *Options) (*UnitsOfWork[A], error) {
+func NewUnitsOfWork[A aggregate.Aggregate](store Store, kind *document.Kind[A], publisher unitofwork.Publisher, o *Options) (*UnitsOfWork[A], error) {
 	if store == nil {
-		return nil, errors.New("rows: units of work need a store")
+		return nil, errors.New("recordstore: units of work need a store")
 	}
-	kind, err := kind.Checked()
-	if err != nil {
-		return nil, err
-	}
-	options := o.withDefaults()
-	kind.DeletedTTL = cmp.Or(kind.DeletedTTL, options.DeletedTTL)
-	return &UnitsOfWork[A]{store: store, kind: kind, publisher: publisher, options: options}, nil
+	return unitofwork.New(kind, publisher, o.WithDefaults(), func(kind *document.Kind[A], o *Options, sessionToken string) (unitofwork.Transaction, error) {
+		return &transaction[A]{store: store, kind: kind, options: o}, sessionFault(sessionToken)
+	})
 }
 
-// Begin implements command.UnitsOfWork.
-func (u *UnitsOfWork[A]) Begin(session string) (command.UnitOfWork[A], error) {
-	if err := sessionFault(session); err != nil {
-		return nil, err
-	}
-	return &UnitOfWork[A]{of: u}, nil
+// transaction implements unitofwork.Transaction.
+type transaction[A aggregate.Aggregate] struct {
+	store   Store
+	kind    *document.Kind[A]
+	options *Options
+	request *command.Request
+	audit   *query.AuditEntry
 }
 
-// UnitOfWork is one command's view of an aggregate. It serves one goroutine.
-type UnitOfWork[A aggregate.Aggregate] struct {
-	of        *UnitsOfWork[A]
-	aggregate A
-	id        uuid.UUID // uuid.Nil: none yet
-	read      Row       // as it was read, without data; version 0: not stored yet
-	request   *command.Request
-	audit     *query.AuditEntry
-}
-
-// SessionToken implements command.UnitOfWork.
-func (*UnitOfWork[A]) SessionToken() string { return "" }
-
-// Add implements command.UnitOfWork.
-func (w *UnitOfWork[A]) Add(ctx context.Context, a A) error {
-	if w.id != uuid.Nil {
-		return fmt.Errorf("add %s %s: the unit of work has one already", w.of.kind.Noun, a.ID())
-	}
-	if a.HasDerivedID() {
-		switch earlier, err := w.of.store.Earlier(ctx, a.ID()); {
-		case err == nil:
-			if err := a.Continue(earlier); err != nil {
-				return err
-			}
-		case !fault.Is(err, fault.NotFound):
-			return err
-		}
-	}
-	w.aggregate, w.id = a, a.ID()
-	return nil
-}
-
-// Read implements command.UnitOfWork. It returns the same aggregate each time.
-func (w *UnitOfWork[A]) Read(ctx context.Context, id uuid.UUID, ifMatch []string) (none A, err error) {
-	if w.id == uuid.Nil {
-		a, row, err := w.of.read(ctx, id)
-		if err != nil {
-			return none, err
-		}
-		row.Data = nil // the aggregate may have its memory
-		w.aggregate, w.id, w.read = a, id, row
-	}
-	if w.id != id {
-		return none, fmt.Errorf("read %s %s: the unit of work has another one, %s", w.of.kind.Noun, id, w.id)
-	}
-	if !w.aggregate.Deleted() && !matches(ifMatch, etag(w.read.Version)) {
-		return none, w.of.kind.ChangedByAnother()
-	}
-	return w.aggregate, nil
-}
-
-func (u *UnitsOfWork[A]) read(ctx context.Context, id uuid.UUID) (a A, row Row, err error) {
-	row, err = u.store.Aggregate(ctx, u.kind.Type, id)
-	switch {
-	case fault.Is(err, fault.NotFound):
-		return a, row, u.kind.NotFound(id)
-	case err != nil:
-		return a, row, err
-	}
-	a, err = u.kind.Restore(id, row.Data)
-	return a, row, err
-}
+// SessionToken implements unitofwork.Transaction.
+func (*transaction[A]) SessionToken() string { return "" }
 
 // NoteRequest implements command.Journal.
-func (w *UnitOfWork[A]) NoteRequest(r command.Request) error {
-	w.request = &r
+func (t *transaction[A]) NoteRequest(r command.Request) error {
+	t.request = &r
 	return nil
 }
 
 // FindRequest implements command.Journal.
-func (w *UnitOfWork[A]) FindRequest(ctx context.Context, aggregateID uuid.UUID, id string) (command.Request, error) {
-	return w.of.store.Request(ctx, aggregateID, id)
+func (t *transaction[A]) FindRequest(ctx context.Context, aggregateID uuid.UUID, id string) (command.Request, error) {
+	return t.store.Request(ctx, aggregateID, id)
 }
 
 // NoteAudit implements command.Journal.
-func (w *UnitOfWork[A]) NoteAudit(e query.AuditEntry) error {
-	w.audit = &e
+func (t *transaction[A]) NoteAudit(e query.AuditEntry) error {
+	t.audit = &e
 	return nil
 }
 
-// Commit implements command.UnitOfWork.
-func (w *UnitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
-	if w.id == uuid.Nil {
-		return command.Receipt{}, nil
-	}
-	commit, changed := w.aggregate.Pending()
-	if !changed {
-		if err := w.confirm(ctx); err != nil {
-			return command.Receipt{}, err
-		}
-		w.request, w.audit = nil, nil
-		return command.Receipt{ETag: etag(w.read.Version)}, nil
-	}
-	c, err := w.change(ctx, commit)
-	if err != nil {
-		return command.Receipt{}, err
-	}
-	current, err := w.save(ctx, c)
-	if err != nil {
-		return command.Receipt{}, err
-	}
-	w.aggregate.Committed(commit)
-	w.read, w.request, w.audit = Row{ID: w.id, Version: commit.Version, Tag: c.Tag}, nil, nil
-	if !current {
-		return command.Receipt{}, nil
-	}
-	return command.Receipt{ETag: etag(commit.Version)}, nil
+// Earlier implements unitofwork.Transaction.
+func (t *transaction[A]) Earlier(ctx context.Context, id uuid.UUID) (aggregate.Tombstone, error) {
+	return t.store.Earlier(ctx, id)
 }
 
-// change is what a commit stores.
-func (w *UnitOfWork[A]) change(ctx context.Context, commit aggregate.Commit) (*Change, error) {
-	kind, options := w.of.kind, &w.of.options
-	data, err := kind.Data(w.aggregate, commit)
-	if err != nil {
-		return nil, err
-	}
-	events, err := w.collect(ctx, commit)
-	if err != nil {
-		return nil, err
-	}
-	return &Change{
-		ID: w.id, Type: kind.Type, Read: w.read, Version: commit.Version, Sequence: commit.Sequence, Data: data,
-		Deleted: w.aggregate.Deleted(), Recurs: w.aggregate.HasDerivedID(), DeletedTTL: kind.DeletedTTL, Events: events, EventTTL: options.EventTTL,
-		Request: w.request, RequestTTL: options.RequestTTL, Audit: w.audit, AuditTTL: options.AuditTTL,
-	}, nil
+// Read implements unitofwork.Transaction.
+func (t *transaction[A]) Read(ctx context.Context, id uuid.UUID, _ []string) (unitofwork.State, error) {
+	row, err := t.store.Aggregate(ctx, t.kind.Type, id)
+	return unitofwork.State{ETag: etag(row.Version), Version: row.Version, Tag: row.Tag, Data: row.Data}, err
 }
 
-// confirm makes sure that the aggregate is as it was read, and stores a note that comes
-// without a change.
-func (w *UnitOfWork[A]) confirm(ctx context.Context) error {
-	if w.request == nil {
-		_, row, err := w.of.read(ctx, w.id)
-		if err == nil && row.Version != w.read.Version {
-			err = w.of.kind.ChangedByAnother()
-		}
-		return err
+// Save implements unitofwork.Transaction. One transaction has one aggregate. If that is
+// unchanged, only a note about the request is stored.
+func (t *transaction[A]) Save(ctx context.Context, changes []*unitofwork.Change) (err error) {
+	switch {
+	case len(changes) == 0:
+		return nil
+	case len(changes) > 1:
+		return fmt.Errorf("commit %s %s: the unit of work has another one, %s; begin one for each", t.kind.Noun, changes[0].ID, changes[1].ID)
 	}
-	c := &Change{ID: w.id, Type: w.of.kind.Type, Read: w.read, Unchanged: true, Version: w.read.Version, Request: w.request, RequestTTL: w.of.options.RequestTTL}
-	_, err := w.save(ctx, c)
+	c := changes[0]
+	if c.Unchanged && t.request == nil {
+		err = t.confirm(ctx, c)
+	} else {
+		err = t.save(ctx, c)
+	}
+	if err == nil {
+		t.request, t.audit = nil, nil
+	}
 	return err
 }
 
-// etag is the aggregate's, quoted as in HTTP: its version, which never comes back.
+// confirm checks that the aggregate is as it was read.
+func (t *transaction[A]) confirm(ctx context.Context, c *unitofwork.Change) error {
+	row, err := t.store.Aggregate(ctx, t.kind.Type, c.ID)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return t.kind.NotFound(c.ID)
+	case err == nil && row.Version != c.Before.Version:
+		return t.kind.ChangedByAnother()
+	}
+	return err
+}
+
+// EventDocument returns an event with the members that every document has.
+func EventDocument(e unitofwork.Event) string {
+	return `{"id":"` + e.ID + `","` + document.KeyMember + `":"` + e.Key + `","type":"` + document.TypeEvent + `","data":` + string(e.Data) + `}`
+}
+
+// save stores a change by attempts of the store.
+func (t *transaction[A]) save(ctx context.Context, change *unitofwork.Change) error {
+	c := &Change{
+		Change: change, Type: t.kind.Type, EventTTL: t.options.EventTTL,
+		Request: t.request, RequestTTL: t.options.RequestTTL, AuditTTL: t.options.AuditTTL,
+	}
+	if !c.Unchanged { // an audit entry has the version of a change
+		c.Audit = t.audit
+	}
+	failed := func(err error) unitofwork.Outcome {
+		return unitofwork.Outcome{
+			Err:     fmt.Errorf("save %s %s with %d events: %w", t.kind.Noun, c.ID, len(c.Events), err),
+			Unknown: t.store.Ambiguous(err), Transient: fault.Is(err, fault.Unavailable),
+		}
+	}
+	return t.options.Attempt(ctx, func(unknown bool) unitofwork.Outcome {
+		err := t.attempt(ctx, c)
+		if err == nil {
+			c.After.ETag = etag(c.After.Version)
+			return unitofwork.Outcome{}
+		}
+		refusal := t.refusal(c, err)
+		switch {
+		case refusal == nil:
+			return failed(err)
+		case !unknown:
+			return unitofwork.Outcome{Err: t.vanished(ctx, c, refusal)}
+		}
+		own, current, err := t.store.Saved(ctx, c)
+		switch {
+		case err != nil:
+			return failed(err)
+		case own:
+			if current {
+				c.After.ETag = etag(c.After.Version)
+			}
+			return unitofwork.Outcome{}
+		}
+		return unitofwork.Outcome{Err: refusal}
+	})
+}
+
+// attempt saves once.
+func (t *transaction[A]) attempt(ctx context.Context, c *Change) error {
+	ctx, cancel := t.options.WithAttemptTimeout(ctx)
+	defer cancel()
+	return t.store.Save(ctx, c)
+}
+
+// refusal returns the fault of a change that was refused by the stored state; nil for any
+// other failure.
+func (t *transaction[A]) refusal(c *Change, err error) error {
+	switch {
+	case errors.Is(err, ErrExists) && c.Before.Version == 0:
+		return fault.Wrap(fault.Conflict, "", "there is a "+t.kind.Noun+" of that id already", err)
+	case errors.Is(err, ErrExists):
+		return fault.Wrap(fault.Conflict, "", "an event or audit entry of this change exists already", err)
+	case errors.Is(err, ErrNoted):
+		return fault.Wrap(fault.Conflict, "", "the request was answered before", err)
+	case errors.Is(err, ErrChanged):
+		return t.kind.ChangedByAnother()
+	}
+	return nil
+}
+
+// vanished returns NotFound in place of PreconditionFailed if the aggregate no longer exists.
+func (t *transaction[A]) vanished(ctx context.Context, c *Change, refusal error) error {
+	if fault.Is(refusal, fault.PreconditionFailed) {
+		if _, err := t.store.Aggregate(ctx, c.Type, c.ID); fault.Is(err, fault.NotFound) {
+			return t.kind.NotFound(c.ID)
+		}
+	}
+	return refusal
+}
+
+// etag is the version, quoted as in HTTP: versions are never reused.
 func etag(version int64) string {
 	if version == 0 {
 		return ""
@@ -208,12 +199,7 @@ func etag(version int64) string {
 	return `"` + strconv.FormatInt(version, 10) + `"`
 }
 
-// matches evaluates If-Match (RFC 9110 13.1.1) for an aggregate that exists.
-func matches(ifMatch []string, etag string) bool {
-	return len(ifMatch) == 0 || slices.Contains(ifMatch, "*") || slices.Contains(ifMatch, etag)
-}
-
-// sessionFault refuses a session token: there is none.
+// sessionFault refuses any session token, because these stores have none.
 func sessionFault(token string) error {
 	if token == "" {
 		return nil

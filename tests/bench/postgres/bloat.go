@@ -74,7 +74,7 @@ func (b Bloat) Run(ctx context.Context) error {
 		if err := db.Migrate(ctx); err != nil {
 			return err
 		}
-		work, err := recordstore.NewUnitsOfWork(postgres.Rows{DB: db}, parcels(), nil, &recordstore.Options{EventTTL: b.TTL, RequestTTL: b.TTL, AuditTTL: b.TTL, DeletedTTL: b.TTL})
+		work, err := recordstore.NewUnitsOfWork(postgres.Records{DB: db}, parcels(), nil, &recordstore.Options{EventTTL: b.TTL, RequestTTL: b.TTL, AuditTTL: b.TTL, DeletedTTL: b.TTL})
 		if err != nil {
 			return err
 		}
@@ -108,8 +108,8 @@ func (b Bloat) relay(db *postgres.DB, to relayport.Publisher) (*relayservice.Ser
 	log := slog.New(slog.NewTextHandler(b.Out, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	decoder := document.EventDecoder{}
 	return relayservice.New(relayport.Store{
-		Name: "postgres", Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: postgres.Rows{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db},
-		Parked: parked.Lot{Store: postgres.Parked{DB: db}}, Verify: db.Verify, Upkeep: postgres.Upkeep{DB: db, Log: log, Held: feed.Held}.Run, Held: feed.Held,
+		Name: "postgres", Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: postgres.Records{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db},
+		Parked: parked.Store{Records: postgres.Parked{DB: db}}, Verify: db.Verify, Upkeep: postgres.Upkeep{DB: db, Log: log, Held: feed.Held}.Run, Held: feed.Held,
 	}, relayport.Broker{
 		Name: "sink", System: "sink", Destination: "sink",
 		Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {

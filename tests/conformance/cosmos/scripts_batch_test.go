@@ -80,7 +80,7 @@ var batchScripts = []script{
 		got, _ = p.execute(func(b *azcosmos.TransactionalBatch) { b.ReadItem("absent", nil) })
 		p.expect(slices.Equal(got, []int{404}), "a batch that reads what is not there: %v, want 404", got)
 	}},
-	{name: "batch-asks-for-absence", topic: "batch-error", source: learnBatch + "; parked.Lot asks so whether a gate is open", run: func(p *probe) {
+	{name: "batch-asks-for-absence", topic: "batch-error", source: learnBatch + "; parked.Store asks so whether a gate is open", run: func(p *probe) {
 		p.create("a", "gate")
 		ask := func(id string) []int {
 			got, _ := p.execute(func(b *azcosmos.TransactionalBatch) {

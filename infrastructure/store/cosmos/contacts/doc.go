@@ -1,2 +1,2 @@
-// Package contacts reads contacts in Azure Cosmos DB for queries.
+// Package contacts reads contacts from Azure Cosmos DB for queries.
 package contacts

@@ -17,8 +17,8 @@ import (
 // Name identifies Cosmos DB in metrics and probes.
 const Name = "cosmos"
 
-// Options name what a relay reads and writes. Database is required; the zero values of
-// the others are the defaults.
+// Options name the containers of a relay. Database is required; the zero values of the others are
+// the defaults.
 type Options struct {
 	// Database holds the three containers.
 	Database string
@@ -28,9 +28,10 @@ type Options struct {
 	Leases string
 	// Parked is the container of parked events. Default "parked".
 	Parked string
-	// Contract says which documents are events. The zero value is that of package cosmos.
+	// Contract distinguishes events from other documents. The zero value is that of package
+	// document.
 	Contract document.EventContract
-	// Account, if the client has it as a policy, lets Verify judge the account.
+	// Account, if it is a policy of the client, makes Verify check the account.
 	Account *cosmos.Account
 }
 
@@ -59,7 +60,7 @@ func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	}
 	s.Decoder = decoder
 	s.Events, err = cosmos.NewEventStore(data, decoder)
-	s.Parked, err1 = parked.New(aside)
+	s.Parked, err1 = parked.NewStore(aside)
 	s.Feed, err2 = cosmosfeed.NewFeed(client, given.Database, given.Data)
 	leases, err3 := cosmosfeed.NewLeaseStore(client, given.Database, given.Leases)
 	s.Leases = leases

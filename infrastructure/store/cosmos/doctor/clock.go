@@ -11,8 +11,8 @@ import (
 	"feedbox/infrastructure/operator"
 )
 
-// Clock learns from the Date header of replies (RFC 9110, 6.6.1) how far the
-// clock of this machine is ahead of the service's.
+// Clock measures the offset of this machine's clock from that of the service, by the Date header
+// of replies (RFC 9110, 6.6.1).
 type Clock struct {
 	mu    sync.Mutex // guards known, ahead
 	known bool
@@ -30,8 +30,8 @@ func (c *Clock) Do(req *policy.Request) (*http.Response, error) {
 	}
 	if date, parseErr := http.ParseTime(resp.Header.Get("Date")); parseErr == nil {
 		now := time.Now()
-		// The header is cut to the second and was written somewhere between the two
-		// readings; the middle of both intervals is off by little.
+		// The header is truncated to the second and was written between the two readings, so the
+		// middle of both intervals has a small error.
 		middle := began.Add(now.Sub(began) / 2)
 		c.mu.Lock()
 		c.known, c.ahead = true, middle.Sub(date.Add(500*time.Millisecond))
@@ -53,7 +53,7 @@ const (
 	skewFailure = 5 * time.Minute
 )
 
-// examine judges what was learnt.
+// examine reports the measured offset.
 func (c *Clock) examine(context.Context) []operator.Finding {
 	const check = "clock"
 	ahead, known := c.skew()

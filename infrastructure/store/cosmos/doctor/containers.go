@@ -7,8 +7,8 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// Containers are those that process uses, as they have to be. The deployment creates
-// them, the service only verifies.
+// Containers returns the containers that a process uses, with their required properties. The
+// deployment creates them; the service only verifies them.
 func Containers(process operator.Process, cfg config.Cosmos, contract document.EventContract) []cosmos.ContainerSpec {
 	if process == operator.ProcessAPI {
 		return []cosmos.ContainerSpec{cosmos.DataContainer(cfg.Container)}

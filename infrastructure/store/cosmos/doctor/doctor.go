@@ -18,7 +18,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// Options are the parts of a Doctor. All but Identity are required.
+// Options are the parts of a Doctor. All except Identity are required.
 type Options struct {
 	// Client is examined; Clock and Account are policies of it.
 	Client  *azcosmos.Client
@@ -30,8 +30,8 @@ type Options struct {
 	Identity azcore.TokenCredential
 }
 
-// Doctor examines an account, its database and containers, and the rights in them. It reads
-// only, and is safe for concurrent use.
+// Doctor examines an account, its database and containers, and the rights of this process. It only
+// reads, and is safe for concurrent use.
 type Doctor struct {
 	cfg config.Cosmos
 	Options
@@ -73,7 +73,7 @@ func (d *Doctor) host() string {
 	return u.Hostname()
 }
 
-// examineContainers checks that the containers are there and as they have to be.
+// examineContainers checks that the containers exist and have the required properties.
 func (d *Doctor) examineContainers(ctx context.Context, process operator.Process) []operator.Finding {
 	var found []operator.Finding
 	for _, spec := range Containers(process, d.cfg, d.Contract) {
@@ -98,7 +98,7 @@ func (d *Doctor) examineContainers(ctx context.Context, process operator.Process
 	return found
 }
 
-// examineAccount looks at what the account told with the first reply.
+// examineAccount checks the properties of the account in its first reply.
 func (d *Doctor) examineAccount(context.Context) []operator.Finding {
 	const check = "account"
 	level := d.Account.Level()

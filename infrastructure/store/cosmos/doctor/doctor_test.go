@@ -27,7 +27,7 @@ func (identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.Ac
 	return azcore.AccessToken{Token: "e30." + claims + ".sig", ExpiresOn: time.Now().Add(time.Hour)}, nil
 }
 
-// account answers as a Cosmos DB account that refuses what forbid says.
+// account answers like a Cosmos DB account that refuses the requests that forbid selects.
 type account struct {
 	forbid func(path string) bool
 	date   time.Time

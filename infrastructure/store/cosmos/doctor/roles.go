@@ -14,17 +14,17 @@ import (
 	"feedbox/infrastructure/store/cosmos"
 )
 
-// DataRole gives rights on the data plane of Cosmos DB.
+// DataRole is a role on the data plane of Cosmos DB.
 type DataRole struct {
-	// Name is what bicep/modules/roles.bicep calls the role. It allows what the process
-	// does and nothing else.
+	// Name is the name of the role in bicep/modules/roles.bicep. It has exactly the rights that
+	// the process uses.
 	Name string
-	// BuiltIn and BuiltInName are the role every account has (azure-docs, "Use data plane
-	// role-based access control") that allows this, and more.
+	// BuiltIn and BuiltInName are the built-in role that includes these rights (azure-docs,
+	// "Use data plane role-based access control").
 	BuiltIn, BuiltInName string
 }
 
-// The roles. tests/infra holds them against the Bicep.
+// The roles. tests/infra compares them with the Bicep.
 var (
 	metadataRole    = reading("Feedbox metadata reader")
 	apiRole         = writing("Feedbox API")
@@ -41,7 +41,7 @@ func writing(name string) DataRole {
 	return DataRole{name, "00000000-0000-0000-0000-000000000002", "Cosmos DB Built-in Data Contributor"}
 }
 
-// DataRoles are the roles process needs, by the container they are for; "" is the account.
+// DataRoles returns the roles that a process needs, by container; "" is the account.
 func DataRoles(process operator.Process, cfg config.Cosmos) map[string]DataRole {
 	if process == operator.ProcessAPI {
 		return map[string]DataRole{"": metadataRole, cfg.Container: apiRole}
@@ -49,8 +49,8 @@ func DataRoles(process operator.Process, cfg config.Cosmos) map[string]DataRole 
 	return map[string]DataRole{"": metadataRole, cfg.Container: feedRole, cfg.Leases: bookkeepingRole, cfg.Parked: parkingRole}
 }
 
-// advice says what to do about err. role is what the process needs in container,
-// which is "" for the whole account.
+// advice returns the remedy for err. role is the role that the process needs in container; "" is
+// the account.
 func (d *Doctor) advice(ctx context.Context, err error, role DataRole, container string) string {
 	code := azure.StatusOf(err)
 	withKey := d.cfg.Key.IsSet()
@@ -76,8 +76,8 @@ func (d *Doctor) advice(ctx context.Context, err error, role DataRole, container
 	return "try again; if it stays, look into the account's metrics and the status of Azure"
 }
 
-// assignment is the line that gives role in container, and what to write in it where the
-// deployment has not made the role.
+// assignment returns the command that assigns role in container, and the built-in role to use if
+// the deployment has not created the role.
 func (d *Doctor) assignment(ctx context.Context, role DataRole, container string) string {
 	scope := "/"
 	if container != "" {

@@ -1,36 +1,36 @@
-// Package parked keeps parked events in a container of their own, partitioned by the key
-// of the events, behind a gate for each key.
+// Package parked keeps parked events in a container of their own, partitioned by the key of the
+// events. Each parked key has a gate.
 //
-//	partition "b5e2e7aa-…":  $gate          why it is closed, how many wait, what is wanted
-//	                         d6a5f4b2-…     a parked event, with its place in the line
-//	                         $skipped-…     the record of one that was left out
-//	partition "$closed":     1f0c9a7e…      a key that may be parked
-//	                         $fence         what Closed writes before it reads
+//	partition "b5e2e7aa-…":  $gate          why it is closed, number of events, the intent
+//	                         d6a5f4b2-…     a parked event with its position
+//	                         $skipped-…     the record of a skipped event
+//	partition "$closed":     1f0c9a7e…      the entry of a key that may be parked
+//	                         $fence         written by Closed before it reads
 //
-// What belongs together changes in one transaction that begins with the gate, guarded
-// by its ETag: an event comes behind a gate only while it is closed, and a gate opens
-// only while nothing is behind it. A Lot sees its own writes, by the session token
-// of the last one of each range; another process may see them a little later, which the
-// ETags make harmless.
+// Each transaction begins with the gate, guarded by its ETag: events are added only while the
+// gate is closed, and a gate opens only when it has no events. A Store sees its own writes, by
+// the session token of the last write in each range. Another process may see them later, which
+// the ETags make harmless.
 //
-// One thing no ETag guards: that a new owner of a range knows which keys its predecessor
-// has parked. A query may be answered by a replica that is behind. So the closed keys are
-// listed in one logical partition, whatever range they belong to:
+// No ETag guarantees that a new owner of a range knows the keys that its predecessor has parked,
+// because a lagging replica may answer a query. So the closed keys are listed in one logical
+// partition, whatever range they belong to:
 //
-//	to close   gate is absent ─▶ entry e ─▶ gate, which notes e ─▶ the owner's checkpoint
-//	to open    the gate goes, under its ETag ─▶ entry e goes, if it is still e
+//	to close   gate is absent ─▶ entry e ─▶ gate, which refers to e ─▶ the owner's checkpoint
+//	to open    delete the gate, by its ETag ─▶ delete entry e, if it is still e
 //	to adopt   lease acquired ─▶ write $fence ─▶ read the entries at the fence's position
 //
-// An entry is stored before its gate, a gate before the checkpoint behind its event, and
-// that before the successor has the lease: all entries that matter lie before the fence in
-// the order of their partition, and a read at the fence's session token shows them.
-// A process that stops between two of the writes leaves an entry too many, which costs the
-// owner one look at the gate; sweep takes it away later. Each closing writes its entry
-// anew, under another ETag: opening an earlier gate takes no later entry away. Splits and
-// merges of the feed or of this container change nothing of it: the entries stand in one
-// partition, and who reads them takes all. Session consistency or stronger is needed.
+// An entry is stored before its gate, a gate before the checkpoint that passes its event, and the
+// checkpoint before the successor has the lease. All entries that matter therefore precede the
+// fence in the order of their partition, and a read with the fence's session token returns them.
 //
-// That a gate is open is taken from the primary alone (Gate), since then its key is sent.
+// A process that stops between two of the writes leaves an unused entry. It costs the owner one
+// read of the gate, and sweep deletes it later. Each closing writes its entry again, with another
+// ETag, so opening an earlier gate does not delete a later entry. Splits and merges of the feed or
+// of this container do not matter, because the entries are in one partition and a reader reads
+// all of them. Session consistency or stronger is required.
+//
+// Only the primary decides that a gate is open (Gate), because its key is sent then.
 //
 // Errors leave this package as faults. The package starts no goroutines.
 package parked

@@ -12,8 +12,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// Types of the documents in the container of parked events. Its partition key is that
-// of the events; nothing in it expires.
+// Types of the documents in the container of parked events. None of them expires.
 const (
 	typeGate         = "gate"
 	typeParkedEvent  = "parkedEvent"
@@ -23,7 +22,7 @@ const (
 // gateID is the id of the gate of each key.
 const gateID = "$gate"
 
-// gateDocument is the stored form of a relay.Gate. A gate that is open has none.
+// gateDocument is the stored form of a relay.Gate. An open gate has no document.
 type gateDocument struct {
 	ID           string `json:"id"`
 	PartitionKey string `json:"partitionKey"`
@@ -54,9 +53,9 @@ func decodeGate(raw []byte) (relay.Gate, error) {
 	return d.Gate(d.PartitionKey, version), nil
 }
 
-// parkedDocument is the stored form of a relay.ParkedEvent. The event's document is
-// kept as it is, so that an operator can read and mend it, or compressed if it would
-// not fit otherwise or the way there would not leave it as it is.
+// parkedDocument is the stored form of a relay.ParkedEvent. The event's document is stored as
+// JSON, so that an operator can read and correct it. It is compressed if it would be too large
+// or if the SDK would change its bytes.
 type parkedDocument struct {
 	ID           string               `json:"id"`
 	PartitionKey string               `json:"partitionKey"`
@@ -74,11 +73,11 @@ type parkedDocument struct {
 	Document     json.RawMessage      `json:"document,omitempty"`
 }
 
-// compressFrom is the size from which a document is compressed: with the members
-// around it, it might exceed the limit of 2 MB.
+// compressFrom is the size from which a document is compressed, because with the other members
+// it might exceed the limit of 2 MB.
 const compressFrom = 1_900_000
 
-// skippedID is the id of the record of an event that was skipped.
+// skippedID returns the id of the record of a skipped event.
 func skippedID(eventID string) string { return "$skipped-" + eventID }
 
 func newParkedDocument(e *relay.ParkedEvent) parkedDocument {
@@ -88,7 +87,7 @@ func newParkedDocument(e *relay.ParkedEvent) parkedDocument {
 	}
 }
 
-// encode returns the document with that of the event in it, byte for byte.
+// encode returns the document with the bytes of the event's document in it.
 func (d parkedDocument) encode(event []byte) ([]byte, error) {
 	asIs := len(event) < compressFrom && keepsBytes(event)
 	if !asIs {
@@ -105,10 +104,9 @@ func (d parkedDocument) encode(event []byte) ([]byte, error) {
 	return append(append(raw, event...), '}'), nil
 }
 
-// keepsBytes reports whether a document that is part of a transaction arrives as it is:
-// azcosmos passes operations through json.Marshal, which takes white space out and
-// escapes some characters. Documents that were written in that way do, unless they are
-// not UTF-8, which the store refuses.
+// keepsBytes reports whether a transaction leaves the bytes of a document unchanged. azcosmos
+// passes operations through json.Marshal, which removes white space and escapes some
+// characters. The store refuses documents that are not UTF-8.
 func keepsBytes(raw []byte) bool {
 	sent, err := json.Marshal(json.RawMessage(raw))
 	return err == nil && bytes.Equal(sent, raw) && utf8.Valid(raw)

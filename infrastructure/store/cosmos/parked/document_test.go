@@ -13,8 +13,8 @@ import (
 	"feedbox/tests/fuzzseed"
 )
 
-// Whatever the event's document is made of, its parked form is text that every JSON
-// parser takes, and gives the same bytes back. It stays readable where it can.
+// The parked form of any document is valid JSON and gives back the same bytes. It is readable if
+// possible.
 func TestParkedDocumentKeepsTheEventsBytes(t *testing.T) {
 	t.Parallel()
 	for name, one := range map[string]struct {

@@ -13,26 +13,26 @@ import (
 )
 
 // Update implements relay.DrainStore.
-func (l *Lot) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
+func (s *Store) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
 	body, err := encodeGate(g)
 	if err != nil {
 		return relay.Gate{}, err
 	}
 	etag := azcore.ETag(g.Version)
-	reply, err := l.container.ReplaceItem(ctx, azcosmos.NewPartitionKeyString(g.Key), gateID, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
+	reply, err := s.container.ReplaceItem(ctx, azcosmos.NewPartitionKeyString(g.Key), gateID, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
 	if err != nil {
 		return relay.Gate{}, store.AsFault("update the gate of key "+g.Key, err)
 	}
-	l.sawReply(reply.SessionToken)
+	s.mergeReply(reply.SessionToken)
 	g.Version = string(reply.ETag)
 	return g, nil
 }
 
 // First implements relay.DrainStore.
-func (l *Lot) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
+func (s *Store) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
 	query := fmt.Sprintf("SELECT TOP %d * FROM c WHERE c.type = @type ORDER BY c.position", limit)
 	var events []relay.ParkedEvent
-	err := l.query(ctx, "read parked events of key "+key, azcosmos.NewPartitionKeyString(key), query, typeParkedEvent, func(raw []byte) error {
+	err := s.query(ctx, "read parked events of key "+key, azcosmos.NewPartitionKeyString(key), query, typeParkedEvent, func(raw []byte) error {
 		e, _, err := decodeParked(raw)
 		events = append(events, e)
 		return err
@@ -41,9 +41,9 @@ func (l *Lot) First(ctx context.Context, key string, limit int) ([]relay.ParkedE
 }
 
 // Remove implements relay.DrainStore.
-func (l *Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
+func (s *Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
 	g.MarkDone(events)
-	b, err := l.begin(g)
+	b, err := s.begin(g)
 	if err != nil {
 		return relay.Gate{}, err
 	}
@@ -59,35 +59,35 @@ func (l *Lot) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEve
 		}
 		b.UpsertItem(body, nil)
 	}
-	g, _, err = l.execute(ctx, "remove parked events of key "+g.Key, g, b)
+	g, _, err = s.execute(ctx, "remove parked events of key "+g.Key, g, b)
 	return g, err
 }
 
-// Open implements relay.DrainStore. The gate goes first, then its entry in the list.
-func (l *Lot) Open(ctx context.Context, g relay.Gate) error {
+// Open implements relay.DrainStore. It deletes the gate, then its entry in the list.
+func (s *Store) Open(ctx context.Context, g relay.Gate) error {
 	etag := azcore.ETag(g.Version)
-	reply, err := l.container.DeleteItem(ctx, azcosmos.NewPartitionKeyString(g.Key), gateID, &azcosmos.ItemOptions{IfMatchEtag: &etag})
+	reply, err := s.container.DeleteItem(ctx, azcosmos.NewPartitionKeyString(g.Key), gateID, &azcosmos.ItemOptions{IfMatchEtag: &etag})
 	if err != nil {
 		return store.AsFault("open the gate of key "+g.Key, err)
 	}
-	l.sawReply(reply.SessionToken)
-	l.unlist(ctx, g.Key, g.Listed)
+	s.mergeReply(reply.SessionToken)
+	s.unlist(ctx, g.Key, g.Listed)
 	return nil
 }
 
 // Intents implements relay.DrainStore.
-func (l *Lot) Intents(ctx context.Context) ([]relay.Gate, error) {
+func (s *Store) Intents(ctx context.Context) ([]relay.Gate, error) {
 	var gates []relay.Gate
-	err := l.gates(ctx, "look for intents", "SELECT * FROM c WHERE c.type = @type AND (IS_DEFINED(c.intent) OR c.closing.auto = true)", func(g relay.Gate) { gates = append(gates, g) })
+	err := s.gates(ctx, "look for intents", "SELECT * FROM c WHERE c.type = @type AND (IS_DEFINED(c.intent) OR c.closing.auto = true)", func(g relay.Gate) { gates = append(gates, g) })
 	return gates, err
 }
 
-// everyKey asks the gateway to serve a query across partitions, which it does for
-// filters and projections.
+// everyKey selects a query across partitions, which the gateway serves for filters and
+// projections.
 var everyKey = azcosmos.NewPartitionKey()
 
-func (l *Lot) gates(ctx context.Context, what, query string, visit func(relay.Gate)) error {
-	return l.query(ctx, what, everyKey, query, typeGate, func(raw []byte) error {
+func (s *Store) gates(ctx context.Context, what, query string, visit func(relay.Gate)) error {
+	return s.query(ctx, what, everyKey, query, typeGate, func(raw []byte) error {
 		g, err := decodeGate(raw)
 		if err == nil {
 			visit(g)
@@ -96,14 +96,14 @@ func (l *Lot) gates(ctx context.Context, what, query string, visit func(relay.Ga
 	})
 }
 
-// query calls visit for each result of a query whose parameter @type is kind.
-func (l *Lot) query(ctx context.Context, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
-	return l.queryAt(ctx, l.seen(), what, key, query, kind, visit)
+// query calls visit for each result of a query with the parameter @type.
+func (s *Store) query(ctx context.Context, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
+	return s.queryAt(ctx, s.sessionToken(), what, key, query, kind, visit)
 }
 
-// queryAt is query by a replica that is not behind position.
-func (l *Lot) queryAt(ctx context.Context, position *string, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
-	pager := l.container.NewQueryItemsPager(query, key, &azcosmos.QueryOptions{
+// queryAt is query on a replica that has reached position.
+func (s *Store) queryAt(ctx context.Context, position *string, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
+	pager := s.container.NewQueryItemsPager(query, key, &azcosmos.QueryOptions{
 		SessionToken: position, QueryParameters: []azcosmos.QueryParameter{{Name: "@type", Value: kind}},
 	})
 	for pager.More() {
@@ -112,7 +112,7 @@ func (l *Lot) queryAt(ctx context.Context, position *string, what string, key az
 			return store.AsFault(what, err)
 		}
 		if page.RawResponse != nil {
-			l.saw(page.RawResponse.Header.Get(store.HeaderSession))
+			s.mergeSession(page.RawResponse.Header.Get(store.HeaderSession))
 		}
 		for _, raw := range page.Items {
 			if err := visit(raw); err != nil {
@@ -123,10 +123,10 @@ func (l *Lot) queryAt(ctx context.Context, position *string, what string, key az
 	return nil
 }
 
-// parked returns the events that are behind the gate of key, by id.
-func (l *Lot) parked(ctx context.Context, key string) (map[string]relay.ParkedEvent, error) {
+// parked returns the parked events of key, by id.
+func (s *Store) parked(ctx context.Context, key string) (map[string]relay.ParkedEvent, error) {
 	there := make(map[string]relay.ParkedEvent)
-	err := l.query(ctx, "list parked events of key "+key, azcosmos.NewPartitionKeyString(key), "SELECT * FROM c WHERE c.type = @type", typeParkedEvent, func(raw []byte) error {
+	err := s.query(ctx, "list parked events of key "+key, azcosmos.NewPartitionKeyString(key), "SELECT * FROM c WHERE c.type = @type", typeParkedEvent, func(raw []byte) error {
 		e, _, err := decodeParked(raw)
 		there[e.ID] = e
 		return err

@@ -17,9 +17,9 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// The closed keys are listed in one logical partition, a small document for each, so
-// that a new owner of a range finds all of them behind one write of its own; see
-// the package documentation. The list may name keys that are open, never the other way around.
+// The closed keys are listed in one logical partition, a small document for each, so that a new
+// owner of a range finds all of them after one write of its own; see the package documentation.
+// The list may contain open keys, but every closed key is in it.
 const (
 	listingPartition = "$closed"
 	typeListing      = "closedKey"
@@ -36,75 +36,75 @@ type listingDocument struct {
 	At           time.Time `json:"at,omitzero"`
 }
 
-// listingID is the id of a key's entry. A key may hold what an id may not.
+// listingID returns the id of a key's entry: a hash, because a key may contain characters that an
+// id must not have.
 func listingID(key string) string {
 	sum := sha256.Sum256([]byte(key))
 	return hex.EncodeToString(sum[:])
 }
 
-// list enters key, which is about to be closed, and returns the ETag of the entry. Each
-// closing writes the entry anew: whoever opens the gate of an earlier one does not take
-// this one's entry away.
-func (l *Lot) list(ctx context.Context, key string, at time.Time) (string, error) {
-	reply, err := l.putListing(ctx, listingDocument{
+// list writes the entry of key, which is about to be closed, and returns its ETag. Each closing
+// writes the entry again, so that opening an earlier gate does not delete it.
+func (s *Store) list(ctx context.Context, key string, at time.Time) (string, error) {
+	reply, err := s.putListing(ctx, listingDocument{
 		ID: listingID(key), PartitionKey: listingPartition, Type: typeListing, Key: key, At: at,
 	})
 	return string(reply.ETag), err
 }
 
-func (l *Lot) putListing(ctx context.Context, d listingDocument) (azcosmos.ItemResponse, error) {
+func (s *Store) putListing(ctx context.Context, d listingDocument) (azcosmos.ItemResponse, error) {
 	what := "list the parked key " + d.Key
 	body, err := json.Marshal(d)
 	if err != nil {
 		return azcosmos.ItemResponse{}, fmt.Errorf("%s: %w", what, err)
 	}
-	reply, err := l.container.UpsertItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), body, nil)
+	reply, err := s.container.UpsertItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), body, nil)
 	if err != nil {
 		return azcosmos.ItemResponse{}, store.AsFault(what, err)
 	}
-	l.sawReply(reply.SessionToken)
+	s.mergeReply(reply.SessionToken)
 	return reply, nil
 }
 
-// unlist takes the entry of key away if it is the one with this ETag. If that fails, the
-// list names an open key, which it may.
-func (l *Lot) unlist(ctx context.Context, key, etag string) {
+// unlist deletes the entry of key if it has this ETag. Errors are ignored, because the list may
+// contain open keys.
+func (s *Store) unlist(ctx context.Context, key, etag string) {
 	if etag == "" {
 		return
 	}
 	tag := azcore.ETag(etag)
-	reply, err := l.container.DeleteItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), listingID(key), &azcosmos.ItemOptions{IfMatchEtag: &tag})
+	reply, err := s.container.DeleteItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), listingID(key), &azcosmos.ItemOptions{IfMatchEtag: &tag})
 	if err == nil {
-		l.sawReply(reply.SessionToken)
+		s.mergeReply(reply.SessionToken)
 	}
 }
 
-// Times of the list. A process that stops between the entry and the gate leaves an entry
-// behind. It is not told from that of a gate about to be closed but by its age: Park
-// gives up long before an entry counts as left behind.
+// Times of the list. A process that stops between the entry and the gate leaves an unused entry.
+// Only its age distinguishes it from the entry of a gate that is about to be closed, so unusedFor
+// must be much longer than Park may take.
 const (
 	parkTimeout = 5 * time.Minute
-	leftBehind  = time.Hour
+	unusedFor   = time.Hour
 )
 
-// sweep takes away the entry of a key whose gate was found open, if it was left behind.
-func (l *Lot) sweep(ctx context.Context, key string, now time.Time) {
-	reply, err := l.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), listingID(key), &azcosmos.ItemOptions{SessionToken: l.seen()})
+// sweep deletes the entry of a key with an open gate if the entry is unused.
+func (s *Store) sweep(ctx context.Context, key string, now time.Time) {
+	reply, err := s.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), listingID(key), &azcosmos.ItemOptions{SessionToken: s.sessionToken()})
 	if err != nil {
-		return // no entry, or one for a later visit
+		return // no entry, or a later call deletes it
 	}
 	var d listingDocument
-	if json.Unmarshal(reply.Value, &d) == nil && now.Sub(d.At) > leftBehind {
-		l.unlist(ctx, key, string(reply.ETag))
+	if json.Unmarshal(reply.Value, &d) == nil && now.Sub(d.At) > unusedFor {
+		s.unlist(ctx, key, string(reply.ETag))
 	}
 }
 
-// Closed implements relay.ParkedStore. It writes before it reads: the answer to the write carries
-// the position of the listing partition, and every entry that was made before the call
-// lies before it. The query is bound to that position, so no replica that is behind may
-// answer. Gates without an entry, from before there were entries, are looked for as well.
-func (l *Lot) Closed(ctx context.Context) ([]string, error) {
-	fence, err := l.putListing(ctx, listingDocument{ID: fenceID, PartitionKey: listingPartition, Type: typeFence})
+// Closed implements relay.ParkedStore. It writes before it reads: the answer to the write has the
+// position of the listing partition, which every earlier entry precedes. The query requires that
+// position, so no lagging replica may answer. Gates of earlier versions have no entry and are
+// queried as well.
+func (s *Store) Closed(ctx context.Context) ([]string, error) {
+	fence, err := s.putListing(ctx, listingDocument{ID: fenceID, PartitionKey: listingPartition, Type: typeFence})
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func (l *Lot) Closed(ctx context.Context) ([]string, error) {
 	}
 	var keys []string
 	listed := make(map[string]bool)
-	err = l.queryAt(ctx, position, what, azcosmos.NewPartitionKeyString(listingPartition), query, typeListing, func(raw []byte) error {
+	err = s.queryAt(ctx, position, what, azcosmos.NewPartitionKeyString(listingPartition), query, typeListing, func(raw []byte) error {
 		var d listingDocument
 		if err := json.Unmarshal(raw, &d); err != nil {
 			return fmt.Errorf("decode an entry: %w", err)
@@ -126,7 +126,7 @@ func (l *Lot) Closed(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = l.gates(ctx, what, query, func(g relay.Gate) {
+	err = s.gates(ctx, what, query, func(g relay.Gate) {
 		if !listed[g.Key] {
 			keys = append(keys, g.Key)
 		}
@@ -134,23 +134,23 @@ func (l *Lot) Closed(ctx context.Context) ([]string, error) {
 	return keys, err
 }
 
-// gateTries bounds how often a gate is read that one replica knows and another does not.
+// gateTries is the maximum number of reads of a gate on which replicas disagree.
 const gateTries = 5
 
-// Gate implements relay.DrainStore. That there is none is confirmed by the primary.
-func (l *Lot) Gate(ctx context.Context, key string) (relay.Gate, error) {
+// Gate implements relay.DrainStore. The primary confirms that there is no gate.
+func (s *Store) Gate(ctx context.Context, key string) (relay.Gate, error) {
 	what := "read the gate of key " + key
 	for range gateTries {
-		reply, err := l.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), gateID, &azcosmos.ItemOptions{SessionToken: l.seen()})
+		reply, err := s.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), gateID, &azcosmos.ItemOptions{SessionToken: s.sessionToken()})
 		if err == nil {
-			l.sawReply(reply.SessionToken)
+			s.mergeReply(reply.SessionToken)
 			return decodeGate(reply.Value)
 		}
 		err = store.AsFault(what, err)
 		if !fault.Is(err, fault.NotFound) {
 			return relay.Gate{}, err
 		}
-		absent, confirmErr := l.gateIsAbsent(ctx, what, key)
+		absent, confirmErr := s.gateIsAbsent(ctx, what, key)
 		if confirmErr != nil {
 			return relay.Gate{}, confirmErr
 		}
@@ -161,19 +161,19 @@ func (l *Lot) Gate(ctx context.Context, key string) (relay.Gate, error) {
 	return relay.Gate{}, fault.New(fault.Unavailable, "", what+": the replicas do not agree yet")
 }
 
-// gateIsAbsent asks by a write that never succeeds. A batch runs in order and stops at the
-// first operation that is refused: at the read if there is no gate, else at the delete
-// of a document that never exists. What has to delete is executed by the primary.
-func (l *Lot) gateIsAbsent(ctx context.Context, what, key string) (bool, error) {
-	b := l.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(key))
+// gateIsAbsent asks the primary by a batch that never succeeds. The batch stops at the first
+// refused operation: at the read if there is no gate, otherwise at the deletion of a document
+// that never exists. The deletion forces the batch to the primary.
+func (s *Store) gateIsAbsent(ctx context.Context, what, key string) (bool, error) {
+	b := s.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(key))
 	b.ReadItem(gateID, nil)
 	b.DeleteItem("$never", nil)
-	reply, err := l.container.ExecuteTransactionalBatch(ctx, b, nil)
+	reply, err := s.container.ExecuteTransactionalBatch(ctx, b, nil)
 	if err != nil {
-		l.saw(store.SessionOf(err))
+		s.mergeSession(store.SessionOf(err))
 		return false, store.AsFault(what, err)
 	}
-	l.saw(reply.SessionToken)
+	s.mergeSession(reply.SessionToken)
 	if len(reply.OperationResults) != 2 {
 		return false, store.AsFault(what, store.ErrNoResult)
 	}

@@ -1,8 +1,7 @@
-// Package contacts says how contacts are stored, whatever the store: the kind of the
-// aggregates, with the shapes of their documents and events. Golden files of package cosmos
-// pin the shapes.
+// Package contacts defines the stored form of contacts, which is the same in every store: the
+// kind of the aggregates, with their documents and events. Golden files of package cosmos pin
+// the form.
 //
-// They are written and read without reflection (document.go), which is worth it for what
-// every change and every read of the service passes through: see
-// BenchmarkEncodeUpdate of package cosmos.
+// The codecs use no reflection (document.go), because every change and every read of the
+// service runs through them: see BenchmarkEncodeUpdate of package cosmos.
 package contacts

@@ -12,8 +12,7 @@ func encodeState(s contact.State) ([]byte, error) {
 	return w.Done()
 }
 
-// writeContact writes the data of a contact's document, in the order in which its
-// members are stored.
+// writeContact writes the data of a contact's document, in the stored order of its members.
 func writeContact(w *jsontext.Writer, c contact.State) {
 	w.Object(func() {
 		writeName(w, c.FirstName, c.LastName)
@@ -51,7 +50,7 @@ func writeCompany(w *jsontext.Writer, c contact.CompanyFields) {
 	})
 }
 
-// readContact reads what writeContact has written.
+// readContact is the inverse of writeContact.
 func readContact(data []byte) (c contact.State, err error) {
 	s := jsontext.NewScanner(data)
 	err = s.Object(func(member string) (err error) {

@@ -9,13 +9,13 @@ import (
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// events are the shapes of a contact's events. An event about a value that may be absent
-// says null when it is.
+// events returns the encoders of a contact's events. An optional value that was removed is
+// null.
 func events() map[string]document.EventEncoder {
 	return map[string]document.EventEncoder{
 		contact.ActionCreated: shape(func(w *jsontext.Writer, e contact.ContactCreatedEvent) {
 			created := e.Contact
-			created.RequestHash = "" // concerns nobody but the store
+			created.RequestHash = "" // internal to the store
 			w.Member("contact")
 			writeContact(w, created)
 		}),
@@ -35,7 +35,7 @@ func events() map[string]document.EventEncoder {
 	}
 }
 
-// shape makes an encoder of what write writes.
+// shape returns an encoder that calls write.
 func shape[E event.Event](write func(w *jsontext.Writer, e E)) document.EventEncoder {
 	return func(dst []byte, e event.Event) ([]byte, error) {
 		typed, ok := e.(E)

@@ -11,10 +11,10 @@ import (
 // Type is the type of the documents that hold contacts.
 const Type = "contact"
 
-// room is for the data of usual contacts, in bytes.
+// room is the initial buffer for the data of a contact, in bytes.
 const room = 640
 
-// Kind returns how contacts are stored.
+// Kind returns the kind of contacts.
 func Kind() *document.Kind[*contact.Contact] {
 	return &document.Kind[*contact.Contact]{
 		Type: Type, IDMember: "contactId", Encode: encode, Decode: decode, Events: events(),
@@ -33,8 +33,7 @@ func decode(data []byte) (*contact.Contact, error) {
 	return contact.Rehydrate(s)
 }
 
-// DecodeState returns the state that the data of a contact holds, the id in it, and
-// whether it is deleted.
+// DecodeState returns the state, the id and the deletion mark in the data of a contact.
 func DecodeState(data []byte) (s contact.State, id uuid.UUID, deleted bool, err error) {
 	s, err = readContact(data)
 	return s, s.ID, s.Deleted, err

@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/store/firestore"
 )
 
-// Doctor examines a database, reading only. It is safe for concurrent use.
+// Doctor examines a database. It only reads, and is safe for concurrent use.
 type Doctor struct{ DB *firestore.DB }
 
 var _ operator.StoreDoctor = Doctor{}
@@ -31,7 +31,7 @@ func (Doctor) Explain(_ context.Context, err error, _ operator.Part) (detail, ne
 	return err.Error(), "check that the identity has the role roles/datastore.user in the project of FEEDBOX_FIRESTORE_PROJECT, and that the indexes are deployed: " + indexes
 }
 
-// examineDatabase checks what the start of a process checks.
+// examineDatabase makes the same checks as the start of a process.
 func (d Doctor) examineDatabase(ctx context.Context) []operator.Finding {
 	const check = "database"
 	switch err := d.DB.Verify(ctx); {
@@ -44,13 +44,13 @@ func (d Doctor) examineDatabase(ctx context.Context) []operator.Finding {
 }
 
 const (
-	// skewWarning is how far clocks may be apart before ages mislead.
+	// skewWarning is the offset of clocks from which ages are misleading.
 	skewWarning = 5 * time.Second
-	// overdue is how long after its time Firestore usually has removed a document, and a day.
+	// overdue is one day more than Firestore usually takes to delete an expired document.
 	overdue = 48 * time.Hour
 )
 
-// examineLifetimes looks whether what has expired is removed, and at the clock.
+// examineLifetimes checks that expired events are deleted, and the clock.
 func (d Doctor) examineLifetimes(ctx context.Context) []operator.Finding {
 	began := time.Now()
 	expires, now, err := d.DB.Oldest(ctx)

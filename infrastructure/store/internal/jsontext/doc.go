@@ -1,3 +1,3 @@
-// Package jsontext writes and reads JSON member by member, without reflection: the documents
-// that every change writes and every event on the feed passes through.
+// Package jsontext writes and scans JSON member by member. It uses no reflection, because every
+// change writes a document and every event of the feed is scanned.
 package jsontext

@@ -11,29 +11,29 @@ import (
 var (
 	errNotObject = errors.New("is not a JSON object")
 	errTruncated = errors.New("ends inside a JSON value")
-	// ErrMalformed is of a text that is no JSON.
+	// ErrMalformed reports a text that is not JSON.
 	ErrMalformed = errors.New("is not valid JSON")
 )
 
-// Scanner walks over a JSON text without decoding it. It checks no more than it
-// needs to keep its place, allocates nothing unless a string that is asked for has an
-// escape, and needs no stack however deep the text nests.
+// Scanner scans a JSON text without decoding it. It checks only as much as it needs to find the
+// next token. It allocates nothing except for strings with escapes, and uses no stack for nested
+// values.
 type Scanner struct {
 	buf []byte
 	pos int
 }
 
-// NewScanner returns a scanner at the start of text, whose memory the strings that it
-// returns share.
+// NewScanner returns a scanner at the start of text. The strings it returns share the memory of
+// text.
 func NewScanner(text []byte) Scanner { return Scanner{buf: text} }
 
-// Pos is the place of the scanner, for Since.
+// Pos returns the position of the scanner, for Since.
 func (s *Scanner) Pos() int { return s.pos }
 
-// Since returns the text from a place on up to here.
+// Since returns the text between pos and the current position.
 func (s *Scanner) Since(pos int) []byte { return s.buf[pos:s.pos:s.pos] }
 
-// Peek returns the first byte of the next token without taking it; 0 at the end.
+// Peek returns the first byte of the next token without consuming it; 0 at the end.
 func (s *Scanner) Peek() byte {
 	for s.pos < len(s.buf) {
 		switch c := s.buf[s.pos]; c {
@@ -46,7 +46,7 @@ func (s *Scanner) Peek() byte {
 	return 0
 }
 
-// Enter takes the brace that opens an object and reports whether it has members.
+// Enter consumes the opening brace of an object and reports whether it has members.
 func (s *Scanner) Enter() (bool, error) {
 	if s.Peek() != '{' {
 		return false, errNotObject
@@ -59,7 +59,7 @@ func (s *Scanner) Enter() (bool, error) {
 	return true, nil
 }
 
-// Member takes the name of a member and its colon, up to the first byte of its value.
+// Member consumes the name of a member and the colon.
 func (s *Scanner) Member() (string, error) {
 	if s.Peek() != '"' {
 		return "", s.unexpected()
@@ -76,7 +76,8 @@ func (s *Scanner) Member() (string, error) {
 	return name, nil
 }
 
-// Next takes what follows a member's value and reports whether another one comes.
+// Next consumes the comma or brace after a member's value and reports whether another member
+// follows.
 func (s *Scanner) Next() (bool, error) {
 	switch s.Peek() {
 	case ',':
@@ -89,7 +90,7 @@ func (s *Scanner) Next() (bool, error) {
 	return false, s.unexpected()
 }
 
-// unexpected tells a text that stops from one that is wrong.
+// unexpected returns errTruncated at the end of the text, ErrMalformed elsewhere.
 func (s *Scanner) unexpected() error {
 	if s.pos >= len(s.buf) {
 		return errTruncated
@@ -97,8 +98,8 @@ func (s *Scanner) unexpected() error {
 	return ErrMalformed
 }
 
-// Text takes a value and returns it if it is a string; the second result tells. The
-// string shares the scanned text's memory.
+// Text consumes a value and returns it if it is a string; the second result reports whether it
+// is. The string shares the memory of the scanned text.
 func (s *Scanner) Text() (string, bool, error) {
 	if s.Peek() != '"' {
 		return "", false, s.Skip()
@@ -121,8 +122,8 @@ func (s *Scanner) Text() (string, bool, error) {
 	return unsafe.String(unsafe.SliceData(quoted), len(quoted)), true, nil
 }
 
-// unescape resolves the escapes of a character by itself, such as the quotes of an
-// ETag. Others are left to encoding/json.
+// unescape resolves escapes of one character, such as the quotes of an ETag. It leaves other
+// escapes to encoding/json.
 func unescape(quoted []byte) (string, bool) {
 	text := make([]byte, 0, len(quoted))
 	for i := 0; i < len(quoted); i++ {
@@ -137,8 +138,8 @@ func unescape(quoted []byte) (string, bool) {
 	return string(text), true
 }
 
-// Integer takes a value and returns it if it is a whole number of 64 bits; the second
-// result tells.
+// Integer consumes a value and returns it if it is a whole number of 64 bits; the second result
+// reports whether it is.
 func (s *Scanner) Integer() (int64, bool, error) {
 	s.Peek()
 	start := s.pos
@@ -148,12 +149,12 @@ func (s *Scanner) Integer() (int64, bool, error) {
 	token := s.buf[start:s.pos]
 	n, err := strconv.ParseInt(unsafe.String(unsafe.SliceData(token), len(token)), 10, 64)
 	if err != nil {
-		return 0, false, nil //nolint:nilerr // not a whole number: told by the second result
+		return 0, false, nil //nolint:nilerr // not a whole number: the second result reports it
 	}
 	return n, true, nil
 }
 
-// Skip takes a value of any kind.
+// Skip consumes a value of any kind.
 func (s *Scanner) Skip() error {
 	switch s.Peek() {
 	case '"':
@@ -171,7 +172,7 @@ func (s *Scanner) Skip() error {
 	return nil
 }
 
-// endsLiteral tells the bytes that cannot be part of a number, true, false or null.
+// endsLiteral reports whether c cannot be part of a number, true, false or null.
 func endsLiteral(c byte) bool {
 	switch c {
 	case ',', '}', ']', ':', '"', '{', '[', ' ', '\t', '\r', '\n':
@@ -180,7 +181,7 @@ func endsLiteral(c byte) bool {
 	return false
 }
 
-// skipNested takes an object or array with all that is in it.
+// skipNested consumes an object or array with its contents.
 func (s *Scanner) skipNested() error {
 	depth := 0
 	for s.pos < len(s.buf) {
@@ -203,7 +204,7 @@ func (s *Scanner) skipNested() error {
 	return errTruncated
 }
 
-// skipString takes a string.
+// skipString consumes a string.
 func (s *Scanner) skipString() error {
 	start := s.pos + 1
 	for at := start; ; {

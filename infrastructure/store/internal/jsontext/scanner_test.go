@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestScannerTextIsThatOfEncodingJSON(t *testing.T) {
+func TestScannerTextMatchesEncodingJSON(t *testing.T) {
 	t.Parallel()
 	for _, quoted := range []string{`""`, `"a"`, `"\"0000\""`, `"a\/b\\"`, `"\\\\"`, `"\u00e9"`, `"a\nb"`, `"\"\n"`} {
 		var want string

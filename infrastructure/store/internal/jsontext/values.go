@@ -13,12 +13,12 @@ var (
 	errNotText    = errors.New("is not a string")
 	errNotInteger = errors.New("is not a whole number")
 	errNotBoolean = errors.New("is not a boolean")
-	// ErrNotUTF8 is of a text in another encoding.
+	// ErrNotUTF8 reports a text in another encoding.
 	ErrNotUTF8 = errors.New("is not valid UTF-8")
 )
 
-// Object walks over the members of an object. Each is called at the first byte of a
-// member's value, which it has to take. Null is an object without members.
+// Object calls each for every member of an object. each must consume the member's value. Null is
+// an object without members.
 func (s *Scanner) Object(each func(member string) error) error {
 	if s.takeNull() {
 		return nil
@@ -37,7 +37,7 @@ func (s *Scanner) Object(each func(member string) error) error {
 	return err
 }
 
-// Raw takes a value of any kind and returns it as it stands.
+// Raw consumes a value of any kind and returns its bytes.
 func (s *Scanner) Raw() (json.RawMessage, error) {
 	s.Peek()
 	start := s.pos
@@ -45,7 +45,7 @@ func (s *Scanner) Raw() (json.RawMessage, error) {
 	return s.buf[start:s.pos:s.pos], err
 }
 
-// RequireText takes a string; null is the empty one.
+// RequireText consumes a string; null is the empty string.
 func (s *Scanner) RequireText() (string, error) {
 	if s.takeNull() {
 		return "", nil
@@ -57,7 +57,7 @@ func (s *Scanner) RequireText() (string, error) {
 	return text, err
 }
 
-// RequireInteger takes a whole number; null is 0.
+// RequireInteger consumes a whole number; null is 0.
 func (s *Scanner) RequireInteger() (int64, error) {
 	if s.takeNull() {
 		return 0, nil
@@ -69,7 +69,7 @@ func (s *Scanner) RequireInteger() (int64, error) {
 	return n, err
 }
 
-// RequireBoolean takes true or false; null is false.
+// RequireBoolean consumes true or false; null is false.
 func (s *Scanner) RequireBoolean() (bool, error) {
 	raw, err := s.Raw()
 	switch {
@@ -84,7 +84,7 @@ func (s *Scanner) RequireBoolean() (bool, error) {
 	}
 }
 
-// RequireTime takes a time (RFC 3339); null is the zero time.
+// RequireTime consumes a time (RFC 3339); null is the zero time.
 func (s *Scanner) RequireTime() (at time.Time, err error) {
 	text, err := s.RequireText()
 	if err != nil || text == "" {
@@ -94,7 +94,7 @@ func (s *Scanner) RequireTime() (at time.Time, err error) {
 	return at, err
 }
 
-// RequireUUID takes a UUID; null is the zero one.
+// RequireUUID consumes a UUID; null is the zero UUID.
 func (s *Scanner) RequireUUID() (uuid.UUID, error) {
 	text, err := s.RequireText()
 	if err != nil || text == "" {

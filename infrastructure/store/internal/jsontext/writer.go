@@ -10,37 +10,36 @@ import (
 	"github.com/google/uuid"
 )
 
-// errTime is of a time that RFC 3339 cannot write.
+// errTime reports a time that RFC 3339 cannot represent.
 var errTime = errors.New("a time is outside of the years 0 to 9999")
 
-// Writer writes objects member by member: compact, in the order of the calls,
-// and byte for byte as encoding/json does. The zero value is ready. What could not be
-// written is told by done.
+// Writer writes objects member by member: compact, in the order of the calls, and byte for byte
+// as encoding/json does. The zero value is ready for use. Done returns the first error.
 type Writer struct {
 	buf []byte
 	err error
 }
 
-// NewWriter returns a writer with room for so many bytes. It takes more too.
+// NewWriter returns a writer with a buffer of room bytes, which grows.
 func NewWriter(room int) *Writer { return &Writer{buf: make([]byte, 0, room)} }
 
-// Extend returns a writer that goes on in an object of which dst is the beginning.
+// Extend returns a writer that continues the object that begins with dst.
 func Extend(dst []byte) *Writer { return &Writer{buf: dst} }
 
-// Done returns what was written.
+// Done returns the written text.
 func (w *Writer) Done() ([]byte, error) { return w.buf, w.err }
 
-// Object writes an object whose members are written by members.
+// Object writes an object; the function members writes its members.
 func (w *Writer) Object(members func()) {
 	w.buf = append(w.buf, '{')
 	members()
 	w.buf = append(w.buf, '}')
 }
 
-// End closes the object that Extend goes on in.
+// End closes the object that Extend continues.
 func (w *Writer) End() { w.buf = append(w.buf, '}') }
 
-// Member writes the name of a member; its value has to follow. Names need no escape.
+// Member writes the name of a member; its value must follow. Names must not need escapes.
 func (w *Writer) Member(name string) {
 	if w.buf[len(w.buf)-1] != '{' {
 		w.buf = append(w.buf, ',')
@@ -50,20 +49,20 @@ func (w *Writer) Member(name string) {
 	w.buf = append(w.buf, '"', ':')
 }
 
-// Text writes a member that is a string.
+// Text writes a string member.
 func (w *Writer) Text(name, value string) {
 	w.Member(name)
 	w.Value(value)
 }
 
-// TextIfAny leaves the member out where the value is empty.
+// TextIfAny writes a string member unless it is empty.
 func (w *Writer) TextIfAny(name, value string) {
 	if value != "" {
 		w.Text(name, value)
 	}
 }
 
-// TextOrNull writes null where the value is empty.
+// TextOrNull writes a string member, or null if it is empty.
 func (w *Writer) TextOrNull(name, value string) {
 	if value == "" {
 		w.Raw(name, []byte("null"))
@@ -72,19 +71,19 @@ func (w *Writer) TextOrNull(name, value string) {
 	w.Text(name, value)
 }
 
-// Integer writes a member that is a whole number.
+// Integer writes an integer member.
 func (w *Writer) Integer(name string, value int64) {
 	w.Member(name)
 	w.buf = strconv.AppendInt(w.buf, value, 10)
 }
 
-// Boolean writes a member that is true or false.
+// Boolean writes a boolean member.
 func (w *Writer) Boolean(name string, value bool) {
 	w.Member(name)
 	w.buf = strconv.AppendBool(w.buf, value)
 }
 
-// UUID writes a member that is an id in its text form.
+// UUID writes a member with an id in text form.
 func (w *Writer) UUID(name string, value uuid.UUID) {
 	w.Member(name)
 	w.buf = append(w.buf, '"')
@@ -99,7 +98,7 @@ func (w *Writer) UUID(name string, value uuid.UUID) {
 
 const hexDigits = "0123456789abcdef"
 
-// Time writes a member that is a time (RFC 3339).
+// Time writes a time member (RFC 3339).
 func (w *Writer) Time(name string, value time.Time) {
 	w.Member(name)
 	w.buf = append(w.buf, '"')
@@ -112,20 +111,20 @@ func (w *Writer) Time(name string, value time.Time) {
 	w.buf = append(w.buf, '"')
 }
 
-// TimeIfAny leaves the member out where the time is zero.
+// TimeIfAny writes a time member unless it is zero.
 func (w *Writer) TimeIfAny(name string, value time.Time) {
 	if !value.IsZero() {
 		w.Time(name, value)
 	}
 }
 
-// Raw writes a value that is JSON already.
+// Raw writes a member with a JSON value.
 func (w *Writer) Raw(name string, value []byte) {
 	w.Member(name)
 	w.buf = append(w.buf, value...)
 }
 
-// Value writes a string. Most need no escape.
+// Value writes a string. Most strings need no escape.
 func (w *Writer) Value(text string) {
 	if isPlain(text) {
 		w.buf = append(w.buf, '"')
@@ -141,7 +140,7 @@ func (w *Writer) Value(text string) {
 	w.buf = append(w.buf, quoted...)
 }
 
-// isPlain tells the strings that encoding/json writes as they are, of ASCII.
+// isPlain reports whether text is ASCII that encoding/json writes without escapes.
 func isPlain(text string) bool {
 	for i := range len(text) {
 		switch c := text[i]; {
@@ -152,8 +151,8 @@ func isPlain(text string) bool {
 	return true
 }
 
-// Length returns the length of text as a JSON string. It is made for ETags: plain
-// text between quotes, each of which gets a backslash.
+// Length returns the length of text as a JSON string. It supports ETags: plain text between
+// quotes, each of which gets a backslash.
 func Length(text string) int {
 	if last := len(text) - 1; last > 0 && text[0] == '"' && text[last] == '"' && isPlain(text[1:last]) {
 		return len(text) + len(`"\\"`)

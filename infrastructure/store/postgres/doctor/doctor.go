@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/store/postgres"
 )
 
-// Doctor examines a database, reading only. It is safe for concurrent use.
+// Doctor examines a database. It only reads, and is safe for concurrent use.
 type Doctor struct{ DB *postgres.DB }
 
 var _ operator.StoreDoctor = Doctor{}
@@ -31,7 +31,7 @@ func (Doctor) Explain(_ context.Context, err error, _ operator.Part) (detail, ne
 	return err.Error(), "check that the user of FEEDBOX_POSTGRES_URL may use the tables: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA feedbox TO <user>; GRANT USAGE ON ALL SEQUENCES IN SCHEMA feedbox TO <user>"
 }
 
-// examineServer checks what the start of a process checks.
+// examineServer makes the same checks as the start of a process.
 func (d Doctor) examineServer(ctx context.Context) []operator.Finding {
 	const check = "database"
 	s, err := d.DB.State(ctx)
@@ -48,7 +48,7 @@ func (d Doctor) examineServer(ctx context.Context) []operator.Finding {
 	return found
 }
 
-// skewWarning is how far clocks may be apart before ages mislead.
+// skewWarning is the offset of clocks from which ages are misleading.
 const skewWarning = 5 * time.Second
 
 func (d Doctor) examineClock(ctx context.Context) []operator.Finding {
@@ -66,11 +66,11 @@ func (d Doctor) examineClock(ctx context.Context) []operator.Finding {
 	return []operator.Finding{f}
 }
 
-// longTransaction is when a transaction that holds the feed back is worth a warning.
+// longTransaction is the age from which a transaction that holds back the feed is a warning.
 const longTransaction = 10 * time.Second
 
-// examineOpenTransactions looks for the oldest transaction that has written something: no
-// event that was committed after it began is shown before it ends.
+// examineOpenTransactions reports the oldest transaction that has written something, because it
+// holds back all later events.
 func (d Doctor) examineOpenTransactions(ctx context.Context) []operator.Finding {
 	const check = "open transactions"
 	oldest, err := d.DB.OldestTransaction(ctx)

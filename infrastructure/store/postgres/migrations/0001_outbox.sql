@@ -1,5 +1,5 @@
--- Aggregates. A deleted one expires; if its id may come again (recurs), the row without its
--- data stays as its tombstone.
+-- Aggregates. A deleted aggregate expires. If its id may be used again (recurs), the row stays
+-- without data as its tombstone.
 CREATE TABLE aggregates (
 	id         uuid PRIMARY KEY,
 	type       text NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE aggregates (
 CREATE INDEX aggregates_listed ON aggregates (type, id) WHERE NOT deleted;
 CREATE INDEX aggregates_expiring ON aggregates (expires_at) WHERE expires_at IS NOT NULL;
 
--- Events. xid is the transaction that stored them: see doc.go for the order of the feed.
+-- Events. xid is the transaction that stored the event: see doc.go for the order of the feed.
 CREATE TABLE events (
 	xid        xid8 NOT NULL DEFAULT pg_current_xact_id(),
 	hash       integer NOT NULL,
@@ -26,7 +26,7 @@ CREATE TABLE events (
 ) WITH (autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_insert_scale_factor = 0.1);
 CREATE INDEX events_feed ON events (xid, hash);
 
--- Requests that were answered, by idempotency key.
+-- Answered requests, by idempotency key.
 CREATE TABLE requests (
 	aggregate_id uuid NOT NULL,
 	id           text NOT NULL,
@@ -50,7 +50,7 @@ CREATE TABLE audits (
 );
 CREATE INDEX audits_expiring ON audits (expires_at);
 
--- The relay's leases. etag comes from a sequence: no value comes twice.
+-- The relay's leases. etag comes from a sequence, so values are never reused.
 CREATE SEQUENCE tags;
 CREATE TABLE leases (
 	id   text COLLATE "C" PRIMARY KEY,
@@ -58,7 +58,7 @@ CREATE TABLE leases (
 	body text NOT NULL
 ) WITH (fillfactor = 50);
 
--- Parked keys, the events behind their gates, and what was left out.
+-- Gates of parked keys, parked events, and records of skipped events.
 CREATE TABLE gates (
 	key               text PRIMARY KEY,
 	version           bigint NOT NULL DEFAULT nextval('tags'),
@@ -87,7 +87,7 @@ CREATE TABLE parked (
 	error     text NOT NULL,
 	attempts  integer NOT NULL,
 	parked_at timestamptz NOT NULL,
-	skipped   json, -- the intent of who left it out
+	skipped   json, -- the intent of the operator who skipped it
 	PRIMARY KEY (key, id, position)
 );
 CREATE INDEX parked_line ON parked (key, position) WHERE skipped IS NULL;

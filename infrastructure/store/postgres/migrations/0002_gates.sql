@@ -1,4 +1,4 @@
--- A gate is one document, as in other stores, beside what statements look for.
+-- A gate becomes one document, as in other stores. Members used in conditions stay columns.
 ALTER TABLE gates ADD COLUMN data json;
 UPDATE gates SET data = json_build_object('closing', closing, 'intent', intent, 'passed', json_build_object('sequence', progress_sequence, 'lsn', progress_lsn),
 	'events', events, 'last', last, 'sequence', sequence, 'attempts', attempts, 'error', error, 'triedAt', tried_at);

@@ -1,4 +1,4 @@
-// Package contacts reads contacts for queries, in stores that keep rows.
+// Package contacts reads contacts from a record store for queries.
 package contacts
 
 import (

@@ -1,21 +1,21 @@
-// Package parked keeps parked events in stores of rows: a gate for each parked key, and
-// events behind it. A store brings a Store, which knows nothing of what a gate is for.
+// Package parked keeps parked events in a record store: a gate for each parked key, and the
+// events that wait at it. A store implements Records, which knows nothing of the meaning of a
+// gate.
 //
-// Nothing is locked. What is to be changed is decided on what was read, and made in one
-// commit if the gate is as it was read. Each change gives the gate a version that it never
-// had:
+// There are no locks. Each operation reads the gate, decides, and commits on the condition that
+// the gate still has the version that was read. Each change gives the gate a new version:
 //
-//	       ┌──────────── somebody was faster: wait, again ──────────────┐
-//	       ▼                                                            │
-//	read the gate, and events behind it ──▶ decide ──▶ commit, if the version is as read
-//	                                                                    │
-//	                                                                    └──▶ done
+//	       ┌────────────── ErrChanged: wait, again ─────────────────┐
+//	       ▼                                                        │
+//	read the gate and its events ──▶ decide ──▶ commit on the version that was read ──▶ done
 //
-// Park and SetIntent try until it is done; whoever brings a gate that he has read himself is
-// told that it was changed. Events are read after the gate or with it, so what is decided on
-// events that are gone finds another version.
+// Park and SetIntent repeat until they succeed. A caller that passes a gate it has read gets
+// PreconditionFailed if the gate has changed since. Events are read together with the gate or
+// after it. So if one of them was removed in the meantime, the gate has another version and the
+// commit fails.
 //
-// One commit puts or takes away a limited number of events; more take several, in their order.
+// One commit adds or removes a limited number of events; more events take several commits, in
+// their order.
 //
-// Nothing here starts a goroutine.
+// The package starts no goroutines.
 package parked

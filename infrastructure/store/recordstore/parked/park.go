@@ -10,24 +10,24 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// Limits of one commit: Google's emulator of Firestore takes no larger messages than 4 MiB.
+// Limits of one commit. Google's emulator of Firestore accepts messages up to 4 MiB.
 const (
 	commitEvents = 400
 	commitBytes  = 3 << 20 // of documents and errors
 )
 
-// contended is the wait before a change is made again that met another.
-const contended = 20 * time.Millisecond
+// retryWait is the wait before a change is repeated after ErrChanged.
+const retryWait = 20 * time.Millisecond
 
-// again tries until nobody else is faster.
-func again(ctx context.Context, try func() error) error {
+// untilUnchanged repeats try until it does not return ErrChanged.
+func untilUnchanged(ctx context.Context, try func() error) error {
 	for {
 		err := try()
 		if !errors.Is(err, ErrChanged) {
 			return err
 		}
-		if ended := recordstore.Pause(ctx, contended); ended != nil {
-			return fault.Wrap(fault.Unavailable, "canceled", "the request was given up", errors.Join(ended, err))
+		if ended := recordstore.Pause(ctx, retryWait); ended != nil {
+			return fault.Wrap(fault.Unavailable, "canceled", "the request was canceled", errors.Join(ended, err))
 		}
 	}
 }
@@ -41,12 +41,12 @@ func idsOf(events []relay.ParkedEvent) []string {
 }
 
 // Park implements relay.ParkedStore.
-func (l Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.ParkResult, err error) {
+func (s Store) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.ParkResult, err error) {
 	for first := true; first || len(events) > 0; first = false {
 		var some relay.ParkResult
 		var taken int
-		err := again(ctx, func() (err error) {
-			some, taken, err = l.parkSome(ctx, key, events[:min(len(events), commitEvents)], closing)
+		err := untilUnchanged(ctx, func() (err error) {
+			some, taken, err = s.parkSome(ctx, key, events[:min(len(events), commitEvents)], closing)
 			return err
 		})
 		if err != nil {
@@ -58,9 +58,9 @@ func (l Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, c
 	return done, nil
 }
 
-// parkSome parks the first of events, as many as one commit takes, and returns how many.
-func (l Lot) parkSome(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.ParkResult, taken int, err error) {
-	g, before, err := l.find(ctx, key, idsOf(events))
+// parkSome parks the first of events, as many as one commit allows, and returns their number.
+func (s Store) parkSome(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (done relay.ParkResult, taken int, err error) {
+	g, before, err := s.find(ctx, key, idsOf(events))
 	switch {
 	case fault.Is(err, fault.NotFound) && closing == nil:
 		return done, 0, relay.ErrGateOpen
@@ -90,7 +90,7 @@ func (l Lot) parkSome(ctx context.Context, key string, events []relay.ParkedEven
 		taken++
 	}
 	if len(done.Parked) > 0 || g.Version == "" {
-		_, err = l.commit(ctx, g, &Change{Put: done.Parked})
+		_, err = s.commit(ctx, g, &Change{Put: done.Parked})
 	}
 	return done, taken, err
 }

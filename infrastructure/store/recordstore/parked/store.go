@@ -1,49 +1,141 @@
 package parked
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 
 	"feedbox/application/relay"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/document"
 )
 
-// Store keeps gates and events as they are. Errors are faults, but for ErrChanged. It is safe
-// for concurrent use.
-type Store interface {
-	// Find returns the gate of key, the zero Gate if there is none, and those of the events
-	// with these ids that are behind it. The events are not read earlier than the gate.
-	Find(ctx context.Context, key string, ids []string) (Gate, []relay.ParkedEvent, error)
-	// Gates returns all gates, or those that were stored as wanted.
-	Gates(ctx context.Context, wanted bool) ([]Gate, error)
-	// First returns the first events behind the gate of key, in the order of their positions.
-	First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error)
-	// Skipped returns the events of key that were left out, in the order of their positions.
-	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
-	// Commit makes a change, all of it or nothing, and returns the new version of the gate.
-	// ErrChanged, wrapped or bare, says that the gate is not as it was read.
-	Commit(ctx context.Context, c *Change) (version string, err error)
+// Store implements relay.ParkedStore, relay.DrainStore and the commands of an operator. It is
+// safe for concurrent use.
+type Store struct{ Records Records }
+
+var (
+	_ relay.ParkedStore = Store{}
+	_ relay.DrainStore  = Store{}
+)
+
+// gateOf decodes a stored gate.
+func gateOf(stored Gate) (relay.Gate, error) {
+	var data document.GateData
+	if err := json.Unmarshal(stored.Data, &data); err != nil {
+		return relay.Gate{}, fmt.Errorf("decode the gate of key %s: %w", stored.Key, err)
+	}
+	return data.Gate(stored.Key, stored.Version), nil
 }
 
-// ErrChanged says that the gate is not as it was read.
-var ErrChanged = errors.New("the gate is not as it was read")
-
-// Gate is a gate as it is stored.
-type Gate struct {
-	Key     string
-	Version string // "": there is none
-	Data    []byte // JSON
+// find returns the gate of key and its events with these ids, or NotFound if the gate is open.
+func (s Store) find(ctx context.Context, key string, ids []string) (g relay.Gate, events []relay.ParkedEvent, err error) {
+	stored, events, err := s.Records.Find(ctx, key, ids)
+	if err != nil {
+		return g, nil, err
+	}
+	if stored.Version == "" {
+		return g, nil, fault.Missing("gate of key", key)
+	}
+	g, err = gateOf(stored)
+	return g, events, err
 }
 
-// Change is what one commit does to a gate and what is behind it.
-type Change struct {
-	// Gate is what is stored, if its version is the stored one still, or there is none.
-	Gate   Gate
-	Wanted bool // Store.Gates is asked for it
-	Open   bool // the gate is removed instead
-	// Put are new events behind the gate.
-	Put []relay.ParkedEvent
-	// Remove are the ids of events that are behind it no more.
-	Remove []string
-	// Skipped is one of those, and is kept for the record; nil: none.
-	Skipped *relay.Skipped
+// commit stores g with the rest of a change and returns g with its new version.
+func (s Store) commit(ctx context.Context, g relay.Gate, c *Change) (relay.Gate, error) {
+	data, err := json.Marshal(document.GateDataOf(g))
+	if err != nil {
+		return g, fmt.Errorf("encode the gate of key %s: %w", g.Key, err)
+	}
+	c.Gate, c.Wanted = Gate{Key: g.Key, Version: g.Version, Data: data}, g.EffectiveIntent() != nil
+	g.Version, err = s.Records.Commit(ctx, c)
+	return g, err
+}
+
+// replace commits a change of a gate that the caller has read. Faults: PreconditionFailed if it
+// has changed since, NotFound if it is open.
+func (s Store) replace(ctx context.Context, g relay.Gate, c *Change) (relay.Gate, error) {
+	stored, err := s.commit(ctx, g, c)
+	if errors.Is(err, ErrChanged) {
+		if _, err = s.Gate(ctx, g.Key); err == nil {
+			err = fault.New(fault.PreconditionFailed, "", fmt.Sprintf("the gate of key %s was changed in the meantime", g.Key))
+		}
+	}
+	return stored, err
+}
+
+// Closed implements relay.ParkedStore.
+func (s Store) Closed(ctx context.Context) (keys []string, err error) {
+	gates, err := s.Records.Gates(ctx, false)
+	for _, g := range gates {
+		keys = append(keys, g.Key)
+	}
+	return keys, err
+}
+
+// Intents implements relay.DrainStore.
+func (s Store) Intents(ctx context.Context) ([]relay.Gate, error) { return s.gates(ctx, true) }
+
+// Gates returns all closed gates in the order in which they were closed.
+func (s Store) Gates(ctx context.Context) ([]relay.Gate, error) { return s.gates(ctx, false) }
+
+func (s Store) gates(ctx context.Context, wanted bool) (gates []relay.Gate, err error) {
+	stored, err := s.Records.Gates(ctx, wanted)
+	for _, s := range stored {
+		g, wrong := gateOf(s)
+		gates, err = append(gates, g), errors.Join(err, wrong)
+	}
+	slices.SortFunc(gates, func(a, b relay.Gate) int {
+		return cmp.Or(a.Closing.At.Compare(b.Closing.At), cmp.Compare(a.Key, b.Key))
+	})
+	return gates, err
+}
+
+// Gate implements relay.DrainStore.
+func (s Store) Gate(ctx context.Context, key string) (relay.Gate, error) {
+	g, _, err := s.find(ctx, key, nil)
+	return g, err
+}
+
+// SetIntent stores the intent of an operator in the gate of key and replaces an earlier one.
+// Fault: NotFound if the gate is open.
+func (s Store) SetIntent(ctx context.Context, key string, intent relay.Intent) (g relay.Gate, err error) {
+	err = untilUnchanged(ctx, func() error {
+		if g, err = s.Gate(ctx, key); err == nil {
+			g.Intent = &intent
+			g, err = s.commit(ctx, g, &Change{})
+		}
+		return err
+	})
+	return g, err
+}
+
+// First implements relay.DrainStore.
+func (s Store) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
+	return s.Records.First(ctx, key, limit)
+}
+
+// Skipped returns the records of the skipped events of key, in their order.
+func (s Store) Skipped(ctx context.Context, key string) ([]relay.Skipped, error) {
+	return s.Records.Skipped(ctx, key)
+}
+
+// Update implements relay.DrainStore.
+func (s Store) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
+	return s.replace(ctx, g, &Change{})
+}
+
+// Remove implements relay.DrainStore.
+func (s Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
+	g.MarkDone(events)
+	return s.replace(ctx, g, &Change{Remove: idsOf(events), Skipped: skipped})
+}
+
+// Open implements relay.DrainStore.
+func (s Store) Open(ctx context.Context, g relay.Gate) error {
+	_, err := s.replace(ctx, g, &Change{Open: true})
+	return err
 }

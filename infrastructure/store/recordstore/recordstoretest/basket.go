@@ -12,13 +12,13 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// Basket is an aggregate of any kind: lines are added to it, until it is dropped.
+// Basket is an aggregate with lines, which is deleted by Drop.
 type Basket struct {
 	aggregate.Root
 	lines []string
 }
 
-// BasketState is what is stored of a Basket.
+// BasketState is the stored state of a Basket.
 type BasketState struct{ Lines []string }
 
 type (
@@ -33,14 +33,14 @@ func (basketOpened) Action() string  { return "BasketOpenedEvent" }
 func (lineAdded) Action() string     { return "LineAddedEvent" }
 func (basketDropped) Action() string { return "BasketDroppedEvent" }
 
-// Add adds a line. It has no error, and the shape of a change.
+// Add adds a line. It returns no error, and has the signature of a change.
 func (b *Basket) Add(line string) error {
 	b.lines = append(b.lines, line)
 	aggregate.Record(&b.Root, lineAdded{line}, uuid.New(), time.Now())
 	return nil
 }
 
-// Drop deletes the basket; again it does nothing.
+// Drop deletes the basket. A second call does nothing.
 func (b *Basket) Drop() error {
 	if !b.Deleted() {
 		b.MarkDeleted()
@@ -56,7 +56,7 @@ var basketKind = document.JSON[*Basket, BasketState]{
 	Events:  []document.EventCodec{document.JSONEvent[basketOpened](), document.JSONEvent[lineAdded](), document.JSONEvent[basketDropped]()},
 }
 
-// Baskets are the commands on the baskets in store.
+// Baskets returns the commands on the baskets in store.
 func Baskets(t testing.TB, store recordstore.Store, o *recordstore.Options) *command.Service[*Basket] {
 	t.Helper()
 	work, err := recordstore.NewUnitsOfWork(store, basketKind.Kind(), nil, o)
@@ -64,7 +64,7 @@ func Baskets(t testing.TB, store recordstore.Store, o *recordstore.Options) *com
 	return &command.Service[*Basket]{Work: work, IDs: uuid.New, Now: time.Now, Audit: true, Noun: "basket", Namespace: uuid.MustParse("0a7f19f2-3d8c-4d0b-b8e3-5a4b7f1f6a11")}
 }
 
-// Reader reads the baskets in store.
+// Reader returns a reader of the baskets in store.
 func Reader(t testing.TB, store recordstore.Store) *recordstore.Reader[document.Stored[BasketState], document.Listed[BasketState]] {
 	t.Helper()
 	reader, err := recordstore.NewJSONReader[BasketState](store, basketKind.Type)
@@ -72,7 +72,7 @@ func Reader(t testing.TB, store recordstore.Store) *recordstore.Reader[document.
 	return reader
 }
 
-// Opening opens a basket under an idempotency key; "" is none.
+// Opening creates a basket under an idempotency key; "" is none.
 func Opening(key string) command.Creation[*Basket] {
 	return command.Creation[*Basket]{
 		Sender: command.Sender{Principal: "alice", IdempotencyKey: key}, Parts: []any{"OpenBasket"},

@@ -1,3 +1,4 @@
-// Package recordstoretest is what any recordstore.Store has to pass, with baskets as the aggregates: tests of
-// a store run UnitOfWork, Events and ConcurrentWriters, and use Baskets for what is theirs alone.
+// Package recordstoretest is the test suite of recordstore.Store, with baskets as aggregates.
+// Tests of a store run UnitOfWork, Events and ConcurrentWriters, and use Baskets for tests of
+// their own.
 package recordstoretest

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// Events reads stored events, corrects one, and finds none that has expired.
+// Events reads stored events, replaces one, and checks that expired events are not found.
 func Events(t *testing.T, s Subject) {
 	t.Helper()
 	made, err := Baskets(t, s.Store, nil).Create(t.Context(), Opening(""))
@@ -23,7 +23,7 @@ func Events(t *testing.T, s Subject) {
 	must(t, err)
 	for _, e := range stored {
 		if e.StoredAt.IsZero() || !e.StoredAt.Equal(e.StoredAt.Truncate(time.Second)) {
-			t.Errorf("an event was stored at %s, which is no whole second", e.StoredAt)
+			t.Errorf("an event was stored at %s, which is not a whole second", e.StoredAt)
 		}
 	}
 	s.correct(t, id.String(), stored[0].ID)
@@ -39,7 +39,7 @@ func Events(t *testing.T, s Subject) {
 	s.History(t, id, 2, 3)
 }
 
-// add adds a line to a basket, whose event has a lifetime.
+// add adds a line to a basket with an event of that lifetime.
 func (s Subject) add(t *testing.T, id uuid.UUID, lifetime time.Duration) {
 	t.Helper()
 	p := Baskets(t, s.Store, &recordstore.Options{EventTTL: lifetime})
@@ -47,7 +47,7 @@ func (s Subject) add(t *testing.T, id uuid.UUID, lifetime time.Duration) {
 	must(t, err)
 }
 
-// lastOf is the id of the event of the last of n audit entries.
+// lastOf returns the id of the event of the last of n audit entries.
 func (s Subject) lastOf(t *testing.T, id uuid.UUID, n int) string {
 	t.Helper()
 	page, err := recordstore.AuditReader{Store: s.Store}.Audit(t.Context(), id, n, "", "")
@@ -62,7 +62,7 @@ func (s Subject) lastOf(t *testing.T, id uuid.UUID, n int) string {
 	return last.ID.String()
 }
 
-// correct replaces an event while it is what was read.
+// correct replaces an event, and checks that an old version is refused.
 func (s Subject) correct(t *testing.T, key, id string) {
 	t.Helper()
 	events := s.Events()
@@ -70,20 +70,20 @@ func (s Subject) correct(t *testing.T, key, id string) {
 	must(t, err)
 	clean, version, err := events.Editable(before.Document)
 	must(t, err)
-	mended := append([]byte{' '}, clean...)
-	must(t, events.Replace(t.Context(), key, id, mended, version))
-	if now, err := events.Event(t.Context(), key, id); err != nil || string(now) != string(mended) {
+	corrected := append([]byte{' '}, clean...)
+	must(t, events.Replace(t.Context(), key, id, corrected, version))
+	if now, err := events.Event(t.Context(), key, id); err != nil || string(now) != string(corrected) {
 		t.Errorf("replaced: %s, %v", now, err)
 	}
 	if err := events.Replace(t.Context(), key, id, clean, version); !fault.Is(err, fault.PreconditionFailed) {
 		t.Errorf("an older version was replaced: %v", err)
 	}
-	// Somebody is faster between the look at the version and the change.
+	// Another change happens between the check of the version and the commit.
 	if done, err := s.Store.ReplaceEvent(t.Context(), key, id, before, clean); done || err != nil {
 		t.Errorf("an event that was changed since it was read: %t, %v", done, err)
 	}
 	for _, other := range [][2]string{{key, "gone"}, {"another", id}} {
-		if err := events.Replace(t.Context(), other[0], other[1], mended, version); !fault.Is(err, fault.NotFound) {
+		if err := events.Replace(t.Context(), other[0], other[1], corrected, version); !fault.Is(err, fault.NotFound) {
 			t.Errorf("event %s of key %s: %v", other[1], other[0], err)
 		}
 	}

@@ -20,13 +20,13 @@ import (
 // Subject is a store under test.
 type Subject struct{ Store recordstore.Store }
 
-// Events are those of the store.
+// Events returns the events of the store.
 func (s Subject) Events() recordstore.Events {
 	return recordstore.Events{Store: s.Store, Decoder: document.EventDecoder{}}
 }
 
-// History checks that the events of id have the sequences 1 to n, and that there is an audit
-// entry for each of the versions.
+// History checks that id has the events with sequences 1 to n and an audit entry for each of
+// the versions.
 func (s Subject) History(t *testing.T, id uuid.UUID, n, versions int) {
 	t.Helper()
 	events, err := s.Events().OfKey(t.Context(), id.String())
@@ -43,7 +43,7 @@ func (s Subject) History(t *testing.T, id uuid.UUID, n, versions int) {
 	}
 }
 
-// UnitOfWork walks through creating, changing, repeating, reading and listing.
+// UnitOfWork creates, changes, repeats, reads and lists baskets.
 func UnitOfWork(t *testing.T, s Subject) {
 	t.Helper()
 	p := Baskets(t, s.Store, nil)
@@ -77,22 +77,22 @@ func UnitOfWork(t *testing.T, s Subject) {
 		t.Errorf("no such basket: %v", err)
 	}
 	if _, err := p.Work.Begin("junk"); !fault.Is(err, fault.Invalid) {
-		t.Errorf("a session token of nobody's: %v", err)
+		t.Errorf("an unknown session token: %v", err)
 	}
 	s.History(t, id, 3, 2)
 
-	// A note that comes without a change; one that has expired is none, also while it is there.
+	// A note without a change. An expired note does not count, even if it was not removed yet.
 	short := Baskets(t, s.Store, &recordstore.Options{RequestTTL: time.Nanosecond})
 	nothing := func(*Basket) error { return nil }
 	for range 2 {
 		updated, err := short.Update(t.Context(), command.Target{ID: id, Sender: command.Sender{IdempotencyKey: "three"}}, nothing, "Nothing")
 		if err != nil || updated.Replayed || updated.Version != 2 {
-			t.Errorf("under a key that is forgotten: %+v, %v", updated, err)
+			t.Errorf("under an expired key: %+v, %v", updated, err)
 		}
 	}
 	updated, err = p.Update(t.Context(), command.Target{ID: id, Sender: command.Sender{IdempotencyKey: "three"}}, add, "Add")
 	if err != nil || updated.Replayed || updated.ETag != `"3"` {
-		t.Errorf("under a key that is forgotten, with a change: %+v, %v", updated, err)
+		t.Errorf("under an expired key, with a change: %+v, %v", updated, err)
 	}
 	s.read(t, p, id)
 }
@@ -134,16 +134,16 @@ func (s Subject) read(t *testing.T, p *command.Service[*Basket], id uuid.UUID) {
 		t.Errorf("not listed: %v", all)
 	}
 	if _, err := reader.Page(t.Context(), 3, "junk", ""); !fault.Is(err, fault.Invalid) {
-		t.Errorf("a continuation of nobody's: %v", err)
+		t.Errorf("an unknown continuation: %v", err)
 	}
 }
 
-// ConcurrentWriters change one aggregate at the same time: each change is made once, and none
-// is lost.
+// ConcurrentWriters changes one aggregate from several writers: each change is made once, and
+// none is lost.
 func ConcurrentWriters(t *testing.T, s Subject) {
 	t.Helper()
 	p := Baskets(t, s.Store, nil)
-	p.Audit = false // two entries of one version would refuse each other
+	p.Audit = false // otherwise a lost race may fail on the audit entry of the version
 	made, err := p.Create(t.Context(), Opening(""))
 	must(t, err)
 	var done atomic.Int64

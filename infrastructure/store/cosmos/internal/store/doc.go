@@ -1,4 +1,3 @@
-// Package store says what the replies of Cosmos DB mean to those who keep documents in it:
-// which fault a status is, whether a failed write may have been applied, and what a session
-// token stands for.
+// Package store interprets the replies of Cosmos DB: it maps a status to a fault, reports whether
+// a failed write may have been applied, and merges session tokens.
 package store

@@ -15,7 +15,7 @@ import (
 	"feedbox/domain/fault"
 )
 
-// What an operation of a batch came to.
+// Causes of the faults of a batch.
 var (
 	ErrRefused  = errors.New("refused")
 	ErrNoResult = errors.New("the reply has no result")
@@ -27,15 +27,15 @@ const (
 	headerSubStatus  = "x-ms-substatus"
 )
 
-// The sub-status of a 404 that says "this replica has not caught up with the
-// session yet", not "there is no such document".
+// The sub-status of a 404 from a replica that has not caught up with the session. The document
+// may exist.
 const subStatusSessionNotAvailable = "1002"
 
-// statusRetryWith (449) is a refusal for a concurrent write: nothing was done.
+// statusRetryWith (449) is a refusal because of a concurrent write. Nothing was written.
 const statusRetryWith = 449
 
-// AsFault turns an error of the SDK into a fault. What names what was done, such
-// as "read order 4711".
+// AsFault returns an error of the SDK as a fault. what names the operation, such as "read order
+// 4711".
 func AsFault(what string, err error) error {
 	var known *fault.Error
 	if err == nil || errors.As(err, &known) {
@@ -46,13 +46,13 @@ func AsFault(what string, err error) error {
 		return StatusFault(what, reply.StatusCode, reply.RawResponse, Cause(reply))
 	}
 	if errors.Is(err, context.Canceled) {
-		return fault.Wrap(fault.Unavailable, "canceled", "the request was given up", fmt.Errorf("%s: %w", what, err))
+		return fault.Wrap(fault.Unavailable, "canceled", "the request was canceled", fmt.Errorf("%s: %w", what, err))
 	}
 	return fault.Wrap(fault.Unavailable, "store_unavailable", "the store does not answer; try again", fmt.Errorf("%s: %w", what, err))
 }
 
-// StatusFault turns a status of a request, or of an operation of a batch, into a
-// fault. Reply, for its headers, may be nil.
+// StatusFault returns the status of a request, or of an operation of a batch, as a fault. reply
+// provides the headers and may be nil.
 func StatusFault(what string, status int, reply *http.Response, cause error) error {
 	cause = fmt.Errorf("%s: status %d: %w", what, status, cause)
 	switch status {
@@ -66,9 +66,9 @@ func StatusFault(what string, status int, reply *http.Response, cause error) err
 	case http.StatusConflict:
 		return fault.Wrap(fault.Conflict, "", "a document with this id exists", cause)
 	case http.StatusPreconditionFailed:
-		return fault.Wrap(fault.PreconditionFailed, "", "the document was changed by somebody else; read it again", cause)
+		return fault.Wrap(fault.PreconditionFailed, "", "the document was changed in the meantime; read it again", cause)
 	case http.StatusRequestEntityTooLarge:
-		return fault.Wrap(fault.TooLarge, "", "the change is larger than the store takes", cause)
+		return fault.Wrap(fault.TooLarge, "", "the change is larger than the store allows", cause)
 	case http.StatusTooManyRequests:
 		throttled := fault.Wrap(fault.Throttled, "", "the store is busy; try again later", cause)
 		throttled.RetryAfter = retryAfter(reply)
@@ -83,8 +83,8 @@ func StatusFault(what string, status int, reply *http.Response, cause error) err
 	}
 }
 
-// Cause shortens the SDK's error, whose text is the whole reply, to what
-// a log line takes. It still unwraps to the SDK's error.
+// Cause shortens the text of the SDK's error, which is the whole reply, to one line. It unwraps
+// to the SDK's error.
 func Cause(reply *azcore.ResponseError) error {
 	return &replyError{reply: reply}
 }
@@ -97,7 +97,7 @@ func (e *replyError) Error() string {
 
 func (e *replyError) Unwrap() error { return e.reply }
 
-// retryAfter returns how long a reply asks to wait; zero if it does not say.
+// retryAfter returns the wait that a reply asks for; zero if it asks for none.
 func retryAfter(reply *http.Response) time.Duration {
 	ms, err := strconv.ParseInt(Header(reply, HeaderRetryAfter), 10, 64)
 	if err != nil || ms < 0 {
@@ -106,7 +106,7 @@ func retryAfter(reply *http.Response) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
-// Header is a header of a reply; empty without one.
+// Header returns a header of a reply; empty if reply is nil.
 func Header(reply *http.Response, name string) string {
 	if reply == nil {
 		return ""
@@ -114,7 +114,7 @@ func Header(reply *http.Response, name string) string {
 	return reply.Header.Get(name)
 }
 
-// SessionOf returns the session token of an error reply; empty if it has none.
+// SessionOf returns the session token of an error reply, if it has one.
 func SessionOf(err error) string {
 	var reply *azcore.ResponseError
 	if errors.As(err, &reply) {
@@ -138,7 +138,7 @@ func Ambiguous(err error) bool {
 	return !NeverSent(err)
 }
 
-// NeverSent reports whether err proves that the request did not leave this host.
+// NeverSent reports whether err proves that the request was not sent.
 func NeverSent(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError

@@ -11,21 +11,20 @@ import (
 // HeaderSession carries session tokens in both directions.
 const HeaderSession = "x-ms-session-token"
 
-// The most a session token may hold. It travels in a header, and the headers of a
-// request are limited.
+// Limits of a session token. It is sent in a header, and the size of headers is limited.
 const (
 	maxSessionTokenLength = 8192
 	maxSessionTokenRanges = 128
 )
 
-// Session stands for the writes a client has seen, per partition key range:
+// Session is the latest position that a client has seen, per partition key range:
 //
 //	rangeID:version#lsn[#regionID=lsn...][,rangeID:...]
 //
-// A reply names the one range it came from. A client that talks to several
-// aggregates meets several ranges, so tokens are merged: the later one of each
-// range is kept, and if that gets too long, only the last reply's. The service
-// picks the part it needs. The zero value is empty.
+// A reply names the range it came from. A client that uses several aggregates gets several
+// ranges, so tokens are merged: the later token of each range is kept. If the result exceeds the
+// limits, only the token of the last reply is kept. The service picks the range it needs. The
+// zero value is empty.
 type Session struct {
 	ranges []rangeToken // in the order of their ids, each once; shared by copies
 }
@@ -37,8 +36,8 @@ type rangeToken struct {
 	lsn     int64
 }
 
-// ParseSession reads what a client sent. It is Invalid if no service can
-// have issued it.
+// ParseSession parses the token of a client. The fault is Invalid for a token that no service can
+// have issued.
 func ParseSession(text string) (Session, error) {
 	if text == "" {
 		return Session{}, nil
@@ -86,8 +85,8 @@ func parseRangeToken(text string) (rangeToken, bool) {
 	return rangeToken{text: text, version: number, lsn: lsn}, true
 }
 
-// Merge adds what a reply brought. A token it cannot read is left out: the
-// service's own tokens are no reason to fail a request that has succeeded.
+// Merge adds the token of a reply. It ignores a token that it cannot parse, because the request
+// has succeeded.
 func (t *Session) Merge(text string) {
 	reply, err := ParseSession(text)
 	if err != nil {
@@ -106,7 +105,7 @@ func (t *Session) Merge(text string) {
 	}
 }
 
-// put adds token, or replaces the one of the same range if that is wanted.
+// put adds token, or replaces the token of the same range if replaces allows it.
 func put(ranges []rangeToken, token rangeToken, replaces func(rangeToken) bool) []rangeToken {
 	at, found := slices.BinarySearchFunc(ranges, token.id, func(r rangeToken, id string) int { return strings.Compare(r.id, id) })
 	switch {
@@ -125,7 +124,7 @@ func (r rangeToken) newerThan(known rangeToken) bool {
 	return r.lsn > known.lsn
 }
 
-// length is that of the wire form.
+// length returns the length of the wire form.
 func (t Session) length() int {
 	length := max(0, len(t.ranges)-1) // the commas
 	for _, r := range t.ranges {

@@ -17,22 +17,22 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// Rows is the recordstore.Store of a database. It is safe for concurrent use.
-type Rows struct{ DB *DB }
+// Records is the recordstore.Store of a database. It is safe for concurrent use.
+type Records struct{ DB *DB }
 
-var _ recordstore.Store = Rows{}
+var _ recordstore.Store = Records{}
 
-// Ids of documents. The versions of audit entries have their order as text.
+// Ids of documents. The versions in the ids of audit entries are padded, so that they sort as text.
 func requestID(aggregateID uuid.UUID, id string) string { return aggregateID.String() + "-" + id }
 
 func auditID(aggregateID uuid.UUID, version int64) string {
 	return fmt.Sprintf("%s-%019d", aggregateID, version)
 }
 
-// has is what a document must have; the zero value is anything.
+// has is a member that a document must have; the zero value is none.
 type has struct{ member, text string }
 
-// one returns a document as of makes it, or NotFound if there is none or it has expired.
+// one returns a document, converted by of, or NotFound if there is none or it has expired.
 func one[T any](ctx context.Context, db *DB, noun, collection, id string, must has, of func(d *pb.Document) (T, error)) (none T, err error) {
 	found, err := db.get(ctx, db.document(collection, id))
 	switch {
@@ -44,34 +44,35 @@ func one[T any](ctx context.Context, db *DB, noun, collection, id string, must h
 	return of(found[0])
 }
 
-// idOf is the id of a document in its collection.
+// idOf returns the id of a document in its collection.
 func idOf(d *pb.Document) string { return d.Name[strings.LastIndexByte(d.Name, '/')+1:] }
 
-func rowOf(d *pb.Document) (recordstore.Row, error) {
+func rowOf(d *pb.Document) (recordstore.Record, error) {
 	id, err := uuid.Parse(idOf(d))
-	return recordstore.Row{ID: id, Version: number(d, "version"), Data: []byte(text(d, "data")), Tag: tagOf(d)}, err
+	return recordstore.Record{ID: id, Version: number(d, "version"), Data: []byte(text(d, "data")), Tag: tagOf(d)}, err
 }
 
 // Aggregate implements recordstore.Store.
-func (r Rows) Aggregate(ctx context.Context, kind string, id uuid.UUID) (recordstore.Row, error) {
+func (r Records) Aggregate(ctx context.Context, kind string, id uuid.UUID) (recordstore.Record, error) {
 	return one(ctx, r.DB, kind, collectionAggregates, id.String(), has{"type", kind}, rowOf)
 }
 
 // Aggregates implements recordstore.Store.
-func (r Rows) Aggregates(ctx context.Context, kind string, after uuid.UUID, limit int) ([]recordstore.Row, error) {
+func (r Records) Aggregates(ctx context.Context, kind string, after uuid.UUID, limit int) ([]recordstore.Record, error) {
 	q := find(collectionAggregates, byName, limit, condition{"listed", equal, kind}, condition{byName, above, reference(r.DB.document(collectionAggregates, after.String()))})
 	return all(ctx, r.DB, "read a page of type "+kind, q, rowOf)
 }
 
-// Earlier implements recordstore.Store. While the aggregate is there it is refused to come again.
-func (r Rows) Earlier(ctx context.Context, id uuid.UUID) (aggregate.Tombstone, error) {
+// Earlier implements recordstore.Store. It need not check that the aggregate has expired, because
+// until then the creation is refused.
+func (r Records) Earlier(ctx context.Context, id uuid.UUID) (aggregate.Tombstone, error) {
 	return one(ctx, r.DB, "tombstone", collectionTombstones, id.String(), has{}, func(d *pb.Document) (aggregate.Tombstone, error) {
 		return aggregate.Tombstone{ID: id, Version: number(d, "version"), Sequence: number(d, "sequence")}, nil
 	})
 }
 
 // Request implements recordstore.Store.
-func (r Rows) Request(ctx context.Context, aggregateID uuid.UUID, id string) (command.Request, error) {
+func (r Records) Request(ctx context.Context, aggregateID uuid.UUID, id string) (command.Request, error) {
 	return one(ctx, r.DB, "request", collectionRequests, requestID(aggregateID, id), has{}, func(d *pb.Document) (command.Request, error) {
 		by, err := uuid.Parse(text(d, "command"))
 		return command.Request{ID: id, AggregateID: aggregateID, Hash: text(d, "hash"), CommandID: by, CreatedAt: moment(d, "created"), Version: number(d, "version")}, err
@@ -79,7 +80,7 @@ func (r Rows) Request(ctx context.Context, aggregateID uuid.UUID, id string) (co
 }
 
 // Audits implements recordstore.Store.
-func (r Rows) Audits(ctx context.Context, id uuid.UUID, after int64, limit int) ([]query.AuditEntry, error) {
+func (r Records) Audits(ctx context.Context, id uuid.UUID, after int64, limit int) ([]query.AuditEntry, error) {
 	q := find(collectionAudits, byName, limit, condition{"aggregate", equal, id.String()}, condition{byName, above, reference(r.DB.document(collectionAudits, auditID(id, after)))})
 	return all(ctx, r.DB, "read the audit trail of "+id.String(), q, func(d *pb.Document) (query.AuditEntry, error) {
 		e := query.AuditEntry{AggregateID: id, Version: number(d, "version"), At: moment(d, "time"), Principal: text(d, "principal")}

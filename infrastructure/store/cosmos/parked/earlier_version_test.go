@@ -12,9 +12,9 @@ import (
 	"feedbox/infrastructure/store/cosmos/parked"
 )
 
-// TestGatesOfAnEarlierVersionAreRead continues a gate that knew neither how far its key had
-// come nor places by sequence, and that somebody had claimed.
-func TestGatesOfAnEarlierVersionAreRead(t *testing.T) {
+// TestGatesOfEarlierVersionsAreRead continues a gate of an earlier version, without progress and
+// positions by sequence, which a drainer had claimed.
+func TestGatesOfEarlierVersionsAreRead(t *testing.T) {
 	container, _ := newContainer(t, &cosmosemu.Options{})
 	for _, document := range []string{
 		`{"id":"$gate","partitionKey":"k","type":"gate","closing":{"event":"e5","reason":"too_large","error":"too large","at":"2026-03-01T12:00:00Z"},"events":3,"last":4,"intent":{"verb":"retry","by":"ann","at":"2026-03-01T13:00:00Z"},"claim":{"Owner":"relay-1","Token":"t","Beat":3},"attempts":2,"error":"still","triedAt":"2026-03-01T12:30:00Z"}`,
@@ -25,11 +25,11 @@ func TestGatesOfAnEarlierVersionAreRead(t *testing.T) {
 		_, err := container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(document), nil)
 		must(t, err)
 	}
-	lot, err := parked.New(container)
+	store, err := parked.NewStore(container)
 	must(t, err)
-	gates, err := lot.Intents(t.Context())
+	gates, err := store.Intents(t.Context())
 	must(t, err)
-	closed, err := lot.Closed(t.Context())
+	closed, err := store.Closed(t.Context())
 	must(t, err)
 	if !slices.Equal(closed, []string{"k"}) {
 		t.Errorf("closed keys %v, want k, which is not listed", closed)
@@ -44,8 +44,8 @@ func TestGatesOfAnEarlierVersionAreRead(t *testing.T) {
 	e4, e8 := late, late
 	e4.ID, e4.Sequence, e4.LSN = "e4", 4, 4
 	e8.ID, e8.Sequence, e8.LSN = "e8", 8, 9
-	parkAt(t, lot, "k", nil, late, e8, e4)
-	events, err := lot.First(t.Context(), "k", 10)
+	parkAt(t, store, "k", nil, late, e8, e4)
+	events, err := store.First(t.Context(), "k", 10)
 	must(t, err)
 	var ids []string
 	for _, e := range events {
@@ -54,9 +54,9 @@ func TestGatesOfAnEarlierVersionAreRead(t *testing.T) {
 	if want := []string{"e6", "e5", "e7", "late", "e4", "e8"}; !slices.Equal(ids, want) {
 		t.Errorf("the line is %v, want what stood there as it stood, then %v", ids, want)
 	}
-	g, err := lot.Gate(t.Context(), "k")
+	g, err := store.Gate(t.Context(), "k")
 	must(t, err)
-	g, err = lot.Remove(t.Context(), g, events, nil)
+	g, err = store.Remove(t.Context(), g, events, nil)
 	must(t, err)
-	must(t, lot.Open(t.Context(), g))
+	must(t, store.Open(t.Context(), g))
 }

@@ -17,9 +17,9 @@ import (
 	"feedbox/infrastructure/store/recordstore/recordstoretest"
 )
 
-// What was noted belongs to the first commit behind it: later ones of the same unit of work
-// store what is noted then, and nothing again.
-func TestNotesAreOfOneCommit(t *testing.T) {
+// Notes belong to the next commit. Later commits of the unit of work store only newer notes.
+func TestNotesBelongToOneCommit(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	p := baskets(t, db, nil)
 	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
@@ -52,7 +52,7 @@ func TestNotesAreOfOneCommit(t *testing.T) {
 	commit("c")
 	note("five", 5)
 	commit("d")
-	audit := recordstore.AuditReader{Store: postgres.Rows{DB: db}}
+	audit := recordstore.AuditReader{Store: postgres.Records{DB: db}}
 	var trail []int64
 	page := query.AuditPage{}
 	for pages := 0; pages == 0 || page.Continuation != ""; pages++ {
@@ -69,7 +69,7 @@ func TestNotesAreOfOneCommit(t *testing.T) {
 		t.Errorf("the trail has the versions %v, want one of each commit that changed and noted something", trail)
 	}
 
-	// A note that stands refuses another one.
+	// A note that has not expired refuses another one.
 	note("two", 6)
 	must(t, b.Add("e"))
 	if _, err := work.Commit(t.Context()); !fault.Is(err, fault.Conflict) {
@@ -77,8 +77,8 @@ func TestNotesAreOfOneCommit(t *testing.T) {
 	}
 }
 
-// overtaken is a store that stores a change and loses the answer, and then somebody else is
-// faster than the next attempt.
+// overtaken is a store that stores a change and loses the answer. Another change follows before the
+// next attempt.
 type overtaken struct {
 	recordstore.Store
 	meanwhile func()
@@ -99,16 +99,17 @@ func (s *overtaken) Ambiguous(err error) bool {
 	return errors.Is(err, errLost) || s.Store.Ambiguous(err)
 }
 
-// A client whose answer was lost learns that its change was made, and gets no ETag of a
-// version that it has not seen.
-func TestALostAnswerFollowedByAnotherWriter(t *testing.T) {
+// A client with a lost answer gets the result of its change, but no ETag of a version it has not
+// seen.
+func TestLostAnswerFollowedByAnotherWriterReturnsNoETag(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	p := baskets(t, db, nil)
 	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
 	must(t, err)
 	id := made.Aggregate.ID()
 	add := func(b *recordstoretest.Basket) error { return b.Add("x") }
-	store := &overtaken{Store: postgres.Rows{DB: db}, meanwhile: func() {
+	store := &overtaken{Store: postgres.Records{DB: db}, meanwhile: func() {
 		_, err := p.Update(t.Context(), command.Target{ID: id}, add, "Add")
 		must(t, err)
 	}}
@@ -124,8 +125,9 @@ func TestALostAnswerFollowedByAnotherWriter(t *testing.T) {
 	subject(db).History(t, id, 3, 2) // this one notes no audit entry
 }
 
-// Whoever reads a deleted aggregate is told so.
-func TestADeletedAggregateIsReadAsSuch(t *testing.T) {
+// A deleted aggregate is returned with its deletion mark.
+func TestDeletedAggregateIsReadAsDeleted(t *testing.T) {
+	t.Parallel()
 	db := open(t)
 	p := baskets(t, db, nil)
 	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
@@ -133,7 +135,7 @@ func TestADeletedAggregateIsReadAsSuch(t *testing.T) {
 	id := made.Aggregate.ID()
 	_, err = p.Update(t.Context(), command.Target{ID: id}, func(b *recordstoretest.Basket) error { return b.Drop() }, "Drop")
 	must(t, err)
-	reader := recordstoretest.Reader(t, postgres.Rows{DB: db})
+	reader := recordstoretest.Reader(t, postgres.Records{DB: db})
 	found, err := reader.Read(t.Context(), id, "", "")
 	if err != nil || !found.Deleted {
 		t.Errorf("read %+v, %v; want it deleted", found, err)

@@ -14,7 +14,7 @@ import (
 	"feedbox/infrastructure/store/recordstore/parked"
 )
 
-// memory is a store in memory.
+// memory is a store of records in memory.
 type memory struct {
 	sync.Mutex
 	gates   map[string]parked.Gate
@@ -93,8 +93,8 @@ func (m *memory) Commit(_ context.Context, c *parked.Change) (string, error) {
 	return c.Gate.Version, nil
 }
 
-func TestLot(t *testing.T) {
-	parkedtest.Run(t, func(*testing.T) parkedtest.Store { return parked.Lot{Store: newMemory()} })
+func TestStore(t *testing.T) {
+	parkedtest.Run(t, func(*testing.T) parkedtest.Store { return parked.Store{Records: newMemory()} })
 }
 
 func eventsOf(n, size int) (events []relay.ParkedEvent) {
@@ -104,43 +104,43 @@ func eventsOf(n, size int) (events []relay.ParkedEvent) {
 	return events
 }
 
-// One commit takes no more than Firestore does.
+// One commit is not larger than Firestore allows.
 func TestLimitsOfACommit(t *testing.T) {
 	for name, c := range map[string]struct{ n, size, most int }{"many": {1000, 10, 400}, "large": {10, 1 << 20, 3}, "huge": {2, 8 << 20, 1}} {
 		m := newMemory()
-		lot := parked.Lot{Store: m}
-		done, err := lot.Park(t.Context(), "k", eventsOf(c.n, c.size), &relay.Closing{})
+		store := parked.Store{Records: m}
+		done, err := store.Park(t.Context(), "k", eventsOf(c.n, c.size), &relay.Closing{})
 		if err != nil || len(done.Parked) != c.n || slices.Max(m.commits) != c.most {
 			t.Errorf("%s: %d parked by commits of %v events, %v; want at most %d each", name, len(done.Parked), m.commits, err, c.most)
 		}
 	}
 }
 
-// Who is slower than another sees what that one did, and goes on from there.
-func TestSomebodyWasFaster(t *testing.T) {
+// A change that loses a race is repeated on the result of the winner.
+func TestChangeIsRepeatedAfterARace(t *testing.T) {
 	m := newMemory()
-	lot := parked.Lot{Store: m}
+	store := parked.Store{Records: m}
 	events := eventsOf(2, 10)
 	m.before = func() {
-		if _, err := lot.Park(t.Context(), "k", events[:1], &relay.Closing{Event: "other"}); err != nil {
+		if _, err := store.Park(t.Context(), "k", events[:1], &relay.Closing{Event: "other"}); err != nil {
 			t.Error(err)
 		}
 	}
-	done, err := lot.Park(t.Context(), "k", events, &relay.Closing{Event: "own"})
+	done, err := store.Park(t.Context(), "k", events, &relay.Closing{Event: "own"})
 	if err != nil || len(done.Parked) != 1 || len(done.Existing) != 1 {
 		t.Errorf("parked %+v, %v; want the second, and the first before", done, err)
 	}
 	m.before = func() {
-		g, err := lot.Gate(t.Context(), "k")
+		g, err := store.Gate(t.Context(), "k")
 		if err == nil {
 			g.Attempts = 3
-			_, err = lot.Update(t.Context(), g)
+			_, err = store.Update(t.Context(), g)
 		}
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	g, err := lot.SetIntent(t.Context(), "k", relay.Intent{Verb: relay.VerbRetry})
+	g, err := store.SetIntent(t.Context(), "k", relay.Intent{Verb: relay.VerbRetry})
 	if err != nil || g.Attempts != 3 || g.Intent == nil || g.Closing.Event != "other" || g.Events != 2 {
 		t.Errorf("gate %+v, %v; want both changes of it", g, err)
 	}

@@ -7,8 +7,9 @@ import (
 	"feedbox/infrastructure/store/postgres"
 )
 
-// How many connections there are is for the URL to say.
-func TestAPoolAsLargeAsTheURLSays(t *testing.T) {
+// The URL sets the number of connections.
+func TestPoolSizeOfTheURL(t *testing.T) {
+	t.Parallel()
 	url := database(t)
 	_, pool := openAt(t, url)
 	db, err := postgres.Open(url+"&application_name=narrow&pool_max_conns=1", nil)

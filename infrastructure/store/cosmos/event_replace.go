@@ -15,7 +15,7 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// Editable takes what the store adds off a document, and returns its ETag.
+// Editable returns a document without the members that the store adds, and its ETag.
 func (s EventStore) Editable(document []byte) (clean []byte, version string, err error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(document, &members); err != nil {
@@ -33,9 +33,9 @@ func (s EventStore) Editable(document []byte) (clean []byte, version string, err
 	return clean, version, err
 }
 
-// Replace puts document in place of an event if its ETag is still version; its lifetime
-// begins anew. Faults: PreconditionFailed, NotFound, and Conflict with the code "forbidden"
-// for an identity that may not write.
+// Replace replaces an event if it still has the ETag version; its lifetime starts again. Faults:
+// PreconditionFailed, NotFound, and Conflict with the code "forbidden" for an identity that may
+// not write.
 func (s EventStore) Replace(ctx context.Context, key, id string, document []byte, version string) error {
 	etag := azcore.ETag(version)
 	_, err := s.container.ReplaceItem(ctx, keyValue(key), id, document, &azcosmos.ItemOptions{IfMatchEtag: &etag})

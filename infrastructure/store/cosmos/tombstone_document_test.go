@@ -34,9 +34,9 @@ func (w *world) raw(id uuid.UUID) []string {
 	return all
 }
 
-// A creation repeated after its deleted contact was erased makes a new contact of the
-// same id. Consumers know the id: version and sequence go on, however often.
-func TestACreationAfterTheErasureContinues(t *testing.T) {
+// A creation that is repeated after its deleted contact has expired makes a new contact with the
+// same id. Version and sequence continue, because consumers know the id.
+func TestCreationAfterExpiryContinuesTheVersion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{audit: true})
 	in := john()
@@ -70,7 +70,7 @@ func TestACreationAfterTheErasureContinues(t *testing.T) {
 			}
 		}
 		w.emulator.Advance(482 * time.Hour)
-		// What is left has no personal data, and is no contact to anybody.
+		// The rest has no personal data, and no reader finds a contact.
 		left := slices.DeleteFunc(w.raw(id), func(document string) bool { return strings.Contains(document, `"auditEntry"`) })
 		if len(left) != 1 || !strings.Contains(left[0], `"type":"tombstone"`) || !strings.Contains(left[0], `"ttl":-1`) ||
 			strings.Contains(left[0], "Doe") || strings.Contains(left[0], "Contoso") || strings.Contains(left[0], "Hash") {
@@ -88,8 +88,8 @@ func TestACreationAfterTheErasureContinues(t *testing.T) {
 	}
 }
 
-// Ids made at random never come again: nothing is kept of their contacts.
-func TestNoTombstoneWithoutAKey(t *testing.T) {
+// Random ids are never reused, so nothing of their contacts is kept.
+func TestRandomIDLeavesNoTombstone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	id := w.create().Contact.ID
@@ -101,8 +101,8 @@ func TestNoTombstoneWithoutAKey(t *testing.T) {
 	}
 }
 
-// A lost reply to the creation that continues is resolved as any other.
-func TestALostReplyToACreationThatContinues(t *testing.T) {
+// A lost reply to a creation that continues a deleted contact is resolved like any other.
+func TestLostReplyToAContinuedCreationIsResolved(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Backoff: -1}})
 	in := john()

@@ -17,9 +17,9 @@ import (
 	"feedbox/infrastructure/store/cosmos"
 )
 
-// A change that was not made leaves no note behind: the repeat makes it, and is not
-// answered as if it had been made before.
-func TestANoteIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
+// A failed change leaves no note: a repeated request makes the change and is not answered as a
+// replay.
+func TestNoteIsStoredOnlyWithItsChange(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{cosmos: &cosmos.Options{Backoff: -1}})
 	created := w.create()
@@ -47,9 +47,8 @@ func TestANoteIsStoredWithItsChangeOrNotAtAll(t *testing.T) {
 	}
 }
 
-// What was noted belongs to the first commit behind it: a second one of the same unit of
-// work stores what is noted then, and nothing again.
-func TestNotesAreOfOneCommit(t *testing.T) {
+// Notes belong to the next commit. A second commit of the unit of work stores only newer notes.
+func TestNotesBelongToOneCommit(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, worldOptions{})
 	id := w.create().Contact.ID

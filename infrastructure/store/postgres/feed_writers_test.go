@@ -14,7 +14,7 @@ import (
 )
 
 // commitInAnyOrder starts writers whose transactions begin and end in any order. It returns a
-// channel that is closed when they have ended, and what they have committed then, by key.
+// channel that is closed when they have ended, and the committed ids by key, to be read after that.
 func commitInAnyOrder(t *testing.T, pool *pgxpool.Pool, feed *postgres.Feed) (ended chan struct{}, committed map[string][]string) {
 	seed := seedOf(t)
 	const writers, each = 8, 60
@@ -61,7 +61,15 @@ func commitInAnyOrder(t *testing.T, pool *pgxpool.Pool, feed *postgres.Feed) (en
 	return ended, committed
 }
 
-// compare reports what was seen and not committed, or the other way round, or in another order.
+// count returns the number of events of all keys.
+func count(byKey map[string][]string) (n int) {
+	for _, ids := range byKey {
+		n += len(ids)
+	}
+	return n
+}
+
+// compare reports events that were seen and not committed, missed, or seen in another order.
 func compare(t *testing.T, seen, committed map[string][]string) {
 	t.Helper()
 	for key, want := range committed {
@@ -71,12 +79,12 @@ func compare(t *testing.T, seen, committed map[string][]string) {
 		delete(seen, key)
 	}
 	if len(seen) > 0 {
-		t.Errorf("nobody committed %v", seen)
+		t.Errorf("not committed: %v", seen)
 	}
 }
 
-// sortedWithin puts the events of one transaction, which may come in any order, in theirs;
-// transactions stay where they are.
+// sortedWithin sorts the events of each transaction, which have no order. Transactions keep their
+// order.
 func sortedWithin(ids []string) []string {
 	for i := 1; i < len(ids); i++ {
 		for j := i; j > 0 && transactionOf(ids[j]) == transactionOf(ids[j-1]) && ids[j] < ids[j-1]; j-- {

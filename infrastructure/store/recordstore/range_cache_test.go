@@ -8,11 +8,11 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// What is known of a range is had by one read at a time, and ranges that are read no more do not
-// fill the memory.
-func TestMemory(t *testing.T) {
+// A value is taken by one read at a time, and ranges that are no longer read do not fill the
+// cache.
+func TestRangeCache(t *testing.T) {
 	t.Parallel()
-	m := recordstore.NewMemory[int](10)
+	m := recordstore.NewRangeCache[int](10)
 	at := func(n int) changefeed.FeedRange { return changefeed.FeedRange{Min: fmt.Sprint(n)} }
 	m.Keep(at(1), 1)
 	m.Keep(at(2), 2)
@@ -30,6 +30,6 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%d ranges are kept, want some of about 10", kept)
 	}
 	if m.Keep(at(1), 7); m.Take(at(1)) != 7 {
-		t.Error("the last is not kept")
+		t.Error("the last value is not kept")
 	}
 }

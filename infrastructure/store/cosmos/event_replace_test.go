@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-func TestAnEventIsReplacedWhileItIsWhatWasRead(t *testing.T) {
+func TestEventIsReplacedOnlyWithItsETag(t *testing.T) {
 	container := newWorld(t, worldOptions{}).container
 	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
 	must(t, err)
@@ -24,12 +24,12 @@ func TestAnEventIsReplacedWhileItIsWhatWasRead(t *testing.T) {
 	if strings.Contains(string(clean), `"_`) || version == "" {
 		t.Fatalf("%s, version %q", clean, version)
 	}
-	mended := []byte(strings.Replace(string(clean), `"sequence"`, `"action":"A","sequence"`, 1))
-	must(t, store.Replace(t.Context(), "k", "e1", mended, version))
+	corrected := []byte(strings.Replace(string(clean), `"sequence"`, `"action":"A","sequence"`, 1))
+	must(t, store.Replace(t.Context(), "k", "e1", corrected, version))
 	if raw, err = store.Event(t.Context(), "k", "e1"); err != nil || !strings.Contains(string(raw), `"action":"A"`) {
 		t.Errorf("%s, %v", raw, err)
 	}
-	if err := store.Replace(t.Context(), "k", "e1", mended, version); !fault.Is(err, fault.PreconditionFailed) {
+	if err := store.Replace(t.Context(), "k", "e1", corrected, version); !fault.Is(err, fault.PreconditionFailed) {
 		t.Errorf("an older version was replaced: %v", err)
 	}
 	if err := store.Replace(t.Context(), "k", "gone", []byte(`{"id":"gone","partitionKey":"k"}`), version); !fault.Is(err, fault.NotFound) {

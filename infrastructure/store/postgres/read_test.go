@@ -9,9 +9,8 @@ import (
 	"feedbox/infrastructure/store/postgres"
 )
 
-// What a feed has found empty behind one position says nothing about an earlier one: a range
-// that is rewound is read again.
-func TestARewoundRangeIsReadAgain(t *testing.T) {
+// A gap after one position is not used for an earlier one: a rewound range is read again.
+func TestRewoundRangeIsReadAgain(t *testing.T) {
 	db, pool := openAt(t, database(t))
 	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 2})
 	must(t, err)
@@ -40,32 +39,30 @@ func TestARewoundRangeIsReadAgain(t *testing.T) {
 	for n := range 5 {
 		store(keys[0], fmt.Sprint("e", n))
 	}
-	all := read("", 10)
-	for began := time.Now(); len(all.Items) < 5 && time.Since(began) < time.Minute; all = read("", 10) {
-		time.Sleep(10 * time.Millisecond) // the server itself may have a transaction open
-	}
+	var all *changefeed.Page
+	within(t, "five events are read", func() bool { all = read("", 10); return len(all.Items) >= 5 })
 	first := read("", 2)
 	if len(first.Items) != 2 || len(all.Items) != 5 {
 		t.Fatalf("%d and %d events, want 2 and 5", len(first.Items), len(all.Items))
 	}
-	// A page that is full tells how far the feed goes, one that is not ends with the last event.
+	// EndLSN of a full page is the end of the feed; other pages end with the last event.
 	if end := all.Items[4].LSN; first.EndLSN != end || all.EndLSN != end {
 		t.Errorf("the feed is said to end at %d and %d, and ends at %d", first.EndLSN, all.EndLSN, end)
 	}
 	store(keys[1], "other")
 	if page := read(all.Continuation, 10); !page.CaughtUp {
-		t.Errorf("behind the last event: %+v", page)
+		t.Errorf("after the last event: %+v", page)
 	}
 	for from, want := range map[string]int{"": 5, first.Continuation: 3, all.Continuation: 0} {
 		if page := read(from, 10); len(page.Items) != want {
-			t.Errorf("%d events behind %q, want %d", len(page.Items), from, want)
+			t.Errorf("%d events after %q, want %d", len(page.Items), from, want)
 		}
 	}
 }
 
-// A feed that was read while it was empty goes by its index when it has grown, though nobody has
-// analyzed the table meanwhile.
-func TestAFeedThatGrewIsReadByItsIndex(t *testing.T) {
+// A feed that was read while it was empty uses its index after it has grown, although the table was
+// not analyzed.
+func TestGrownFeedIsReadByItsIndex(t *testing.T) {
 	db, pool := openAt(t, database(t))
 	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
 	must(t, err)
@@ -91,8 +88,8 @@ func TestAFeedThatGrewIsReadByItsIndex(t *testing.T) {
 	}
 }
 
-// A page of a backlog is cut from the index, which has the order; nothing behind it is read.
-func TestAPageOfABacklogIsReadByItsIndex(t *testing.T) {
+// A page of a backlog is read in the order of the index; later events are not read.
+func TestPageOfABacklogIsReadByItsIndex(t *testing.T) {
 	db, pool := openAt(t, database(t))
 	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
 	must(t, err)

@@ -15,10 +15,9 @@ import (
 	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
-// Lot is the container of parked events; the package documentation says how it is kept.
-// It implements relay.ParkedStore, relay.DrainStore and what an operator needs. It is safe for
-// concurrent use.
-type Lot struct {
+// Store implements relay.ParkedStore, relay.DrainStore and the commands of an operator in a
+// container of parked events. It is safe for concurrent use.
+type Store struct {
 	container *azcosmos.ContainerClient
 
 	mu      sync.Mutex // guards session
@@ -26,49 +25,48 @@ type Lot struct {
 }
 
 var (
-	_ relay.ParkedStore = (*Lot)(nil)
-	_ relay.DrainStore  = (*Lot)(nil)
+	_ relay.ParkedStore = (*Store)(nil)
+	_ relay.DrainStore  = (*Store)(nil)
 )
 
-// New returns the lot in container, whose partition key is /partitionKey and whose
-// documents must not expire.
-func New(container *azcosmos.ContainerClient) (*Lot, error) {
+// NewStore returns the store in container. The partition key must be /partitionKey, and documents
+// must not expire.
+func NewStore(container *azcosmos.ContainerClient) (*Store, error) {
 	if container == nil {
-		return nil, errors.New("parked: a lot for parked events needs a container")
+		return nil, errors.New("parked: a store of parked events needs a container")
 	}
-	return &Lot{container: container}, nil
+	return &Store{container: container}, nil
 }
 
-// Limits of one transaction: the service takes 100 operations and 2 MB, and the gate
-// needs room too.
+// Limits of one transaction. The service allows 100 operations and 2 MB, including the gate.
 const (
-	lotOperations = 90
-	lotBytes      = 1_500_000
+	maxOperations = 90
+	maxBytes      = 1_500_000
 )
 
-// parkTries bounds how often Park runs into changes by others.
+// parkTries is the maximum number of attempts of Park if the gate changes in the meantime.
 const parkTries = 50
 
 // Park implements relay.ParkedStore.
-func (l *Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.ParkResult, error) {
+func (s *Store) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.ParkResult, error) {
 	what := "park events of key " + key
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
 	var done relay.ParkResult
-	var there map[string]relay.ParkedEvent // those that are parked already; nil = not known
+	var there map[string]relay.ParkedEvent // the parked events; nil = not known
 	var err error
 	for range parkTries {
 		var gate relay.Gate
-		gate, err = l.Gate(ctx, key)
+		gate, err = s.Gate(ctx, key)
 		switch {
 		case fault.Is(err, fault.NotFound) && closing == nil:
 			if len(events) > 0 {
-				l.sweep(ctx, key, events[0].ParkedAt)
+				s.sweep(ctx, key, events[0].ParkedAt)
 			}
 			return done, relay.ErrGateOpen
 		case fault.Is(err, fault.NotFound):
 			gate = relay.NewGate(key, *closing)
-			if gate.Listed, err = l.list(ctx, key, closing.At); err != nil {
+			if gate.Listed, err = s.list(ctx, key, closing.At); err != nil {
 				return done, err
 			}
 		case err != nil:
@@ -76,7 +74,7 @@ func (l *Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, 
 		}
 		for len(events) > 0 || gate.Version == "" {
 			var taken int
-			taken, gate, err = l.parkSome(ctx, what, gate, events, there, &done)
+			taken, gate, err = s.parkSome(ctx, what, gate, events, there, &done)
 			if err != nil {
 				break
 			}
@@ -86,7 +84,7 @@ func (l *Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, 
 		case err == nil:
 			return done, nil
 		case errors.Is(err, errParkedAlready) && there == nil:
-			if there, err = l.parked(ctx, key); err != nil {
+			if there, err = s.parked(ctx, key); err != nil {
 				return done, err
 			}
 		case errors.Is(err, errParkedAlready), !changedMeanwhile(err):
@@ -96,18 +94,18 @@ func (l *Lot) Park(ctx context.Context, key string, events []relay.ParkedEvent, 
 	return done, err
 }
 
-// errParkedAlready says that an event is there already.
+// errParkedAlready reports that an event is parked already.
 var errParkedAlready = errors.New("the event is parked already")
 
-// changedMeanwhile reports whether the gate was not as it was read.
+// changedMeanwhile reports whether the gate was changed after it was read.
 func changedMeanwhile(err error) bool {
 	return fault.Is(err, fault.PreconditionFailed) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
 }
 
-// parkSome parks the first of events, as many as one transaction takes, leaving out those
-// in there and those that the key has passed. It returns how many are dealt with and the
-// gate as stored, and adds to done what became of them.
-func (l *Lot) parkSome(ctx context.Context, what string, gate relay.Gate, events []relay.ParkedEvent, there map[string]relay.ParkedEvent, done *relay.ParkResult) (int, relay.Gate, error) {
+// parkSome parks the first of events, as many as one transaction allows, without those in there
+// and those that the key has passed. It returns the number of processed events and the stored
+// gate, and adds the results to done.
+func (s *Store) parkSome(ctx context.Context, what string, gate relay.Gate, events []relay.ParkedEvent, there map[string]relay.ParkedEvent, done *relay.ParkResult) (int, relay.Gate, error) {
 	var bodies [][]byte
 	var parked, before []relay.ParkedEvent
 	taken, size := 0, 0
@@ -127,14 +125,14 @@ func (l *Lot) parkSome(ctx context.Context, what string, gate relay.Gate, events
 		if err != nil {
 			return 0, gate, err
 		}
-		if size += len(body); len(bodies) > 0 && (size > lotBytes || len(bodies) == lotOperations) {
+		if size += len(body); len(bodies) > 0 && (size > maxBytes || len(bodies) == maxOperations) {
 			break
 		}
 		next, bodies, parked = with, append(bodies, body), append(parked, e)
 		taken++
 	}
 	if len(bodies) > 0 || gate.Version == "" {
-		b, err := l.begin(next)
+		b, err := s.begin(next)
 		if err != nil {
 			return 0, gate, err
 		}
@@ -142,7 +140,7 @@ func (l *Lot) parkSome(ctx context.Context, what string, gate relay.Gate, events
 			b.CreateItem(body, nil)
 		}
 		var failed int
-		if gate, failed, err = l.execute(ctx, what, next, b); err != nil {
+		if gate, failed, err = s.execute(ctx, what, next, b); err != nil {
 			if failed > 0 && fault.Is(err, fault.Conflict) {
 				err = fmt.Errorf("%w: %w", errParkedAlready, err)
 			}
@@ -153,10 +151,9 @@ func (l *Lot) parkSome(ctx context.Context, what string, gate relay.Gate, events
 	return taken, gate, nil
 }
 
-// begin starts a transaction with the write of the gate: it is created if it has no
-// version, else replaced.
-func (l *Lot) begin(gate relay.Gate) (azcosmos.TransactionalBatch, error) {
-	b := l.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(gate.Key))
+// begin starts a transaction with the write of the gate, which is created if it has no version.
+func (s *Store) begin(gate relay.Gate) (azcosmos.TransactionalBatch, error) {
+	b := s.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(gate.Key))
 	body, err := encodeGate(gate)
 	if err != nil {
 		return b, err
@@ -170,15 +167,15 @@ func (l *Lot) begin(gate relay.Gate) (azcosmos.TransactionalBatch, error) {
 	return b, nil
 }
 
-// execute runs a transaction of begin and returns the gate as stored, or which of its
-// operations was refused, -1 if it was the request.
-func (l *Lot) execute(ctx context.Context, what string, gate relay.Gate, b azcosmos.TransactionalBatch) (relay.Gate, int, error) {
-	reply, err := l.container.ExecuteTransactionalBatch(ctx, b, nil)
+// execute runs a transaction of begin. It returns the stored gate, or the index of the refused
+// operation, -1 if the request failed.
+func (s *Store) execute(ctx context.Context, what string, gate relay.Gate, b azcosmos.TransactionalBatch) (relay.Gate, int, error) {
+	reply, err := s.container.ExecuteTransactionalBatch(ctx, b, nil)
 	if err != nil {
-		l.saw(store.SessionOf(err))
+		s.mergeSession(store.SessionOf(err))
 		return gate, -1, store.AsFault(what, err)
 	}
-	l.saw(reply.SessionToken)
+	s.mergeSession(reply.SessionToken)
 	if !reply.Success {
 		for i, result := range reply.OperationResults {
 			if status := int(result.StatusCode); status >= 400 && status != http.StatusFailedDependency {
@@ -194,23 +191,23 @@ func (l *Lot) execute(ctx context.Context, what string, gate relay.Gate, b azcos
 	return gate, -1, nil
 }
 
-// saw notes a session token.
-func (l *Lot) saw(token string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.session.Merge(token)
+// mergeSession adds the session token of a reply.
+func (s *Store) mergeSession(token string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.session.Merge(token)
 }
 
-// sawReply is saw for the answers of the SDK, which may lack a token.
-func (l *Lot) sawReply(token *string) {
+// mergeReply is mergeSession for replies of the SDK, which may lack a token.
+func (s *Store) mergeReply(token *string) {
 	if token != nil {
-		l.saw(*token)
+		s.mergeSession(*token)
 	}
 }
 
-// seen returns the session token to read with.
-func (l *Lot) seen() *string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.session.Option()
+// sessionToken returns the session token for reads.
+func (s *Store) sessionToken() *string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.session.Option()
 }

@@ -26,8 +26,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wire passes requests on, but for the answer to the first transaction if that is to be
-// lost.
+// wire passes requests on. It can lose the answer to the next transaction.
 type wire struct {
 	next *http.Client
 	lose atomic.Bool
@@ -57,19 +56,19 @@ func newContainer(t *testing.T, o *cosmosemu.Options) (*azcosmos.ContainerClient
 	return container, w
 }
 
-// newLot returns an empty lot over an emulated account with several partitions.
-func newLot(t *testing.T) (*parked.Lot, *wire) {
+// newStore returns an empty store on an emulated account with several partitions.
+func newStore(t *testing.T) (*parked.Store, *wire) {
 	t.Helper()
 	container, w := newContainer(t, &cosmosemu.Options{Partitions: 3})
-	lot, err := parked.New(container)
+	store, err := parked.NewStore(container)
 	must(t, err)
-	return lot, w
+	return store, w
 }
 
-func TestLot(t *testing.T) {
+func TestStore(t *testing.T) {
 	parkedtest.Run(t, func(t *testing.T) parkedtest.Store {
-		lot, _ := newLot(t)
-		return lot
+		store, _ := newStore(t)
+		return store
 	})
 }
 
@@ -77,15 +76,15 @@ func parkedEvent(id string, document []byte) relay.ParkedEvent {
 	return relay.ParkedEvent{ID: id, Key: "k", Document: document, Reason: "too_large", ParkedAt: time.Now()}
 }
 
-func parkAt(t *testing.T, lot *parked.Lot, key string, closing *relay.Closing, events ...relay.ParkedEvent) relay.ParkResult {
+func parkAt(t *testing.T, store *parked.Store, key string, closing *relay.Closing, events ...relay.ParkedEvent) relay.ParkResult {
 	t.Helper()
-	done, err := lot.Park(t.Context(), key, events, closing)
+	done, err := store.Park(t.Context(), key, events, closing)
 	must(t, err)
 	return done
 }
 
 func TestParkingKeepsTheBytes(t *testing.T) {
-	lot, _ := newLot(t)
+	store, _ := newStore(t)
 	large := append([]byte(`{"id":"large","x":"`), make([]byte, 1_950_000)...)
 	for i := range large[20:] {
 		large[20+i] = "abcdefgh<>&"[i%11]
@@ -97,9 +96,9 @@ func TestParkingKeepsTheBytes(t *testing.T) {
 		"large":  large,
 	}
 	for id, document := range documents {
-		parkAt(t, lot, "k", &relay.Closing{Event: id}, parkedEvent(id, document))
+		parkAt(t, store, "k", &relay.Closing{Event: id}, parkedEvent(id, document))
 	}
-	events, err := lot.First(t.Context(), "k", 10)
+	events, err := store.First(t.Context(), "k", 10)
 	must(t, err)
 	if len(events) != len(documents) {
 		t.Fatalf("%d events, want %d", len(events), len(documents))
@@ -111,17 +110,17 @@ func TestParkingKeepsTheBytes(t *testing.T) {
 	}
 }
 
-// TestParkingLargeEvents: together they are more than one transaction takes.
+// TestParkingLargeEvents parks more than one transaction allows.
 func TestParkingLargeEvents(t *testing.T) {
-	lot, _ := newLot(t)
+	store, _ := newStore(t)
 	var events []relay.ParkedEvent
 	for i := range 4 {
 		events = append(events, parkedEvent(fmt.Sprint("e", i), fmt.Appendf(nil, `{"id":"e%d","x":"%s"}`, i, strings.Repeat("x", 900_000))))
 	}
-	if done := parkAt(t, lot, "k", &relay.Closing{Event: "e0"}, events...); len(done.Parked) != 4 {
+	if done := parkAt(t, store, "k", &relay.Closing{Event: "e0"}, events...); len(done.Parked) != 4 {
 		t.Errorf("%d events were parked, want 4", len(done.Parked))
 	}
-	got, err := lot.First(t.Context(), "k", 10)
+	got, err := store.First(t.Context(), "k", 10)
 	must(t, err)
 	if len(got) != 4 || string(got[3].Document) != string(events[3].Document) {
 		t.Errorf("%d events are there, want 4 with their documents", len(got))
@@ -130,28 +129,28 @@ func TestParkingLargeEvents(t *testing.T) {
 
 // TestParkingIsRepeatable loses the answer of a transaction that was applied.
 func TestParkingIsRepeatable(t *testing.T) {
-	lot, w := newLot(t)
+	store, w := newStore(t)
 	w.lose.Store(true)
 	events := []relay.ParkedEvent{parkedEvent("e1", []byte(`{}`)), parkedEvent("e2", []byte(`{}`))}
-	_, err := lot.Park(t.Context(), "k", events, &relay.Closing{Event: "e1"})
+	_, err := store.Park(t.Context(), "k", events, &relay.Closing{Event: "e1"})
 	if err != nil && !fault.Is(err, fault.Unavailable) {
 		t.Fatalf("park: %v, want it unavailable", err)
 	}
-	parkAt(t, lot, "k", &relay.Closing{Event: "e1"}, events...)
-	got, err := lot.First(t.Context(), "k", 10)
+	parkAt(t, store, "k", &relay.Closing{Event: "e1"}, events...)
+	got, err := store.First(t.Context(), "k", 10)
 	must(t, err)
-	if g, gateErr := lot.Gate(t.Context(), "k"); len(got) != 2 || gateErr != nil || g.Events != 2 {
+	if g, gateErr := store.Gate(t.Context(), "k"); len(got) != 2 || gateErr != nil || g.Events != 2 {
 		t.Errorf("%d events, gate %+v, %v; want two", len(got), g, gateErr)
 	}
 }
 
-func TestGatesInOrderOfClosing(t *testing.T) {
-	lot, _ := newLot(t)
+func TestGatesAreOrderedByClosing(t *testing.T) {
+	store, _ := newStore(t)
 	at := time.Now().UTC()
 	for i, key := range []string{"c", "a", "b"} { // the answer is in the order of creation, or of the partitions
-		parkAt(t, lot, key, &relay.Closing{At: at.Add(time.Duration((i+2)%3) * time.Second)})
+		parkAt(t, store, key, &relay.Closing{At: at.Add(time.Duration((i+2)%3) * time.Second)})
 	}
-	gates, err := lot.Gates(t.Context())
+	gates, err := store.Gates(t.Context())
 	must(t, err)
 	if len(gates) != 3 || gates[0].Key != "a" || gates[1].Key != "b" || gates[2].Key != "c" {
 		t.Errorf("gates %+v, want a, b, c", gates)
