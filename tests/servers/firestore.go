@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"cloud.google.com/go/firestore/apiv1/firestorepb"
@@ -54,7 +53,7 @@ func StartFirestore(t TB) (address string) {
 	port := Ports(t, 1)[0]
 	cmd := exec.Command(java, "-Xmx2g", "-Duser.language=en", "-cp", jar, "com.google.cloud.datastore.emulator.firestore.CloudFirestore",
 		"--host=127.0.0.1", fmt.Sprint("--port=", port))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = endsWithTest()
 	var said strings.Builder
 	cmd.Stdout, cmd.Stderr = &said, &said
 	if err := cmd.Start(); err != nil {

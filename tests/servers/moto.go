@@ -22,6 +22,7 @@ func StartSQS(t TB) (endpoint string) {
 	port := Ports(t, 1)[0]
 	cmd := exec.Command(program, "-H", "127.0.0.1", "-p", fmt.Sprint(port))
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+filepath.Join(moduleRoot(t), "tests/servers/moto")) // it patches moto's queues
+	cmd.SysProcAttr = endsWithTest()
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,8 @@ func (p *Postgres) log() string { return filepath.Join(p.folder, "log") }
 func (p *Postgres) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(p.bin, name), args...)
 	cmd.Dir = p.folder
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.as, Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = endsWithTest()
+	cmd.SysProcAttr.Credential = p.as
 	return cmd
 }
 

@@ -48,19 +48,41 @@ func StartRabbitMQ(t TB) *RabbitMQ {
 			"HOME="+dir, fmt.Sprintf("RABBITMQ_NODENAME=feedbox%d@localhost", ports[0]),
 			fmt.Sprintf("RABBITMQ_NODE_PORT=%d", ports[0]), "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 			fmt.Sprintf("RABBITMQ_DIST_PORT=%d", ports[1]), fmt.Sprintf("ERL_EPMD_PORT=%d", ports[2]), "ERL_EPMD_ADDRESS=127.0.0.1",
-			"ERL_EPMD_RELAXED_COMMAND_CHECK=1", // otherwise epmd refuses to stop while it treats the broker as running
+			"RUNNING_UNDER_SYSTEMD=true", // the script becomes the broker, so that the kernel ends the broker with the test
 			"RABBITMQ_MNESIA_BASE="+dir, "RABBITMQ_LOG_BASE="+dir, "RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 			"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(dir, "enabled_plugins"), "RABBITMQ_PID_FILE="+filepath.Join(dir, "pid"),
 			"RABBITMQ_CONF_ENV_FILE="+filepath.Join(dir, "none"),
 		),
 	}
-	t.Cleanup(func() {
-		r.Kill()
-		stop := exec.Command("epmd", "-port", fmt.Sprint(ports[2]), "-kill")
-		_ = stop.Run() // fails if epmd was never started
-	})
+	r.startPortMapper(t, fmt.Sprintf("127.0.0.1:%d", ports[2]))
+	t.Cleanup(r.Kill)
 	r.Start(t)
 	return r
+}
+
+// startPortMapper starts epmd, the daemon that Erlang's nodes find each other by. The broker would
+// start one that detaches itself and outlives a test that is killed.
+func (r *RabbitMQ) startPortMapper(t TB, address string) {
+	t.Helper()
+	cmd := exec.Command("epmd")
+	cmd.Env, cmd.SysProcAttr = r.env, endsWithTest()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it may have ended already
+		_ = cmd.Wait()         // killed
+	})
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			_ = conn.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("epmd accepted no connection within a minute: ", err)
+		}
+	}
 }
 
 // Start restarts the broker after Kill.
@@ -68,7 +90,7 @@ func (r *RabbitMQ) Start(t TB) {
 	t.Helper()
 	r.cmd = exec.Command(filepath.Join(rabbitMQ, "rabbitmq-server"))
 	r.cmd.Env = r.env
-	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it is a shell with child processes
+	r.cmd.SysProcAttr = endsWithTest()
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +138,7 @@ func (r *RabbitMQ) Kill() {
 	r.cmd = nil
 }
 
-// PID returns the process id of the script that has started the broker.
+// PID returns the id of the broker's process.
 func (r *RabbitMQ) PID() int { return r.cmd.Process.Pid }
 
 // Control runs rabbitmqctl.
