@@ -1,22 +1,23 @@
-// Package consumer is what consumers of events share, whatever the broker: the event, the
-// handler and what it may answer, the inbox, handlers by action.
+// Package consumer defines what consumers share across brokers: the event, the handler and its
+// results, the inbox, and a mux of handlers by action.
 //
-// A kit receives from a broker and gives each event to a [Handler]: those of a key in their
-// order, one at a time, those of different keys beside each other. There is one for Service
-// Bus (infrastructure/broker/servicebus/subscriber), one for RabbitMQ (infrastructure/broker/rabbitmq) and
-// one for Amazon SQS (infrastructure/broker/sqs); a handler serves all of them.
+// A consumer kit receives events from a broker and passes each one to a [Handler]. It handles the
+// events of a key in order and one at a time, and different keys in parallel. There is a kit for
+// Service Bus (infrastructure/broker/servicebus/subscriber), for RabbitMQ
+// (infrastructure/broker/rabbitmq) and for Amazon SQS (infrastructure/broker/sqs). One handler
+// works with all of them.
 //
-// The relay delivers every event at least once. An event that comes again is dropped by the
-// [Inbox], which remembers for each key how far its history was handled:
+// The relay delivers every event at least once. The [Inbox] stores the last handled event of each
+// key, so that a kit can drop duplicates:
 //
 //	duplicate, stale -> settled without the handler
-//	gap              -> waits a few times for what is missing, then as fresh
-//	fresh            -> Handler   nil                -> marked in the inbox, settled
-//	                              DeadLetter, Defer  -> set aside, then marked
-//	                              any other error    -> handled again after a pause, before
-//	                                                    what follows it in its key
+//	gap              -> waits a few redeliveries for the missing event, then as fresh
+//	fresh            -> Handler   nil                -> recorded in the inbox, settled
+//	                              DeadLetter, Defer  -> dead-lettered or deferred, then recorded
+//	                              any other error    -> retried after a backoff, before
+//	                                                    later events of its key
 //
-// A handled event is marked before the broker is told: if it comes again because the broker
-// was not told, it is dropped. One that is set aside is marked after that: marked before and
-// then not set aside, it would be dropped and be nowhere.
+// A handled event is recorded before it is settled, because a redelivery after a lost settlement is
+// then dropped. A dead-lettered or deferred event is recorded afterwards: if it were recorded first
+// and the broker then refused to dead-letter it, the redelivery would be dropped and the event lost.
 package consumer

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Reasons of dead letters that no handler gave.
+// Reasons of dead letters that the kits set, not the handler.
 const (
-	// ReasonUndecodable is that of an event whose body its handler's type cannot hold: no other
-	// try would help.
+	// ReasonUndecodable marks an event whose body cannot be decoded. It is not retried, because
+	// another attempt would fail as well.
 	ReasonUndecodable = "undecodable"
-	// ReasonAttempts is that of an event whose handler failed Options.Attempts times in a row.
+	// ReasonAttempts marks an event whose handler failed Options.Attempts times in a row.
 	ReasonAttempts = "too_many_attempts"
-	// ReasonCannotDefer is that of an event that a broker was to defer that cannot.
+	// ReasonCannotDefer marks an event whose handler returned Defer on a broker that cannot defer.
 	ReasonCannotDefer = "cannot_defer"
 )
 
-// DeadLetterError asks for an event to be moved to the dead-letter queue.
+// DeadLetterError is a handler's error that moves its event to the dead-letter queue.
 type DeadLetterError struct {
 	Reason string // short and stable, for example "unknown_schema"
 	Err    error  // its text is the description
@@ -36,7 +36,7 @@ func (e *DeadLetterError) Error() string {
 	return "dead letter: " + e.Reason + ": " + e.Err.Error()
 }
 
-// Description returns the text of the cause, cut to what any broker takes.
+// Description returns the text of the cause, truncated to 1 KB so that every broker accepts it.
 func (e *DeadLetterError) Description() string {
 	if e.Err == nil {
 		return ""
@@ -49,21 +49,21 @@ func (e *DeadLetterError) Description() string {
 // Unwrap returns the cause.
 func (e *DeadLetterError) Unwrap() error { return e.Err }
 
-var errDeferred = errors.New("the event is deferred")
+var errDeferred = errors.New("event deferred")
 
-// Defer returns an error that leaves the event in the source, out of the way of those behind
-// it: it is delivered no more, and can be asked for by its SequenceNumber. Only Service Bus can
-// do so; elsewhere the event is dead-lettered ([ReasonCannotDefer]).
+// Defer returns an error that defers the event: the broker keeps it and no longer delivers it, so
+// that later events of its key can be handled. A deferred event is received by its SequenceNumber.
+// Only Service Bus can defer; other kits dead-letter the event ([ReasonCannotDefer]).
 func Defer() error { return errDeferred }
 
 // ErrLockLost is the cause of a handler's context when the broker may have given its event to
 // another consumer.
 var ErrLockLost = errors.New("lock lost")
 
-// ErrDrainTimeout is the cause of a handler's context when the drain took too long.
-var ErrDrainTimeout = errors.New("drain took too long")
+// ErrDrainTimeout is the cause of a handler's context when the drain timeout expired.
+var ErrDrainTimeout = errors.New("drain timeout expired")
 
-// PanicError is a panic of a Handler. It is an error as any other.
+// PanicError is a panic of a Handler. The event is retried as after any other error.
 type PanicError struct{ Value any }
 
 // Error implements error.

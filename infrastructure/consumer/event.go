@@ -11,41 +11,40 @@ type Event struct {
 	Key              string // the partition key of the aggregate
 	Action           string // event type
 	Body             []byte // the event as stored, JSON
-	Sequence         int64  // place in the history of the key, from 1; 0 = not told
-	AggregateVersion int64  // version of the aggregate; 0 = not told
+	Sequence         int64  // position in the history of the key, from 1; 0 = unknown
+	AggregateVersion int64  // version of the aggregate; 0 = unknown
 	Traceparent      string // W3C trace context of the request; "" = none
 
-	EnqueuedAt     time.Time // when the broker accepted it; zero = not told
-	SequenceNumber int64     // the broker's, of all messages of the source; 0 = it has none
-	DeliveryCount  int       // 1 at the first try
+	EnqueuedAt     time.Time // when the broker accepted it; zero = unknown
+	SequenceNumber int64     // assigned by the broker, unique in the source; 0 = none
+	DeliveryCount  int       // 1 for the first delivery
 	Properties     map[string]any
 }
 
-// Names of properties that the relay gives a message, the same for every broker. Service Bus has
-// the key as the session id.
+// Names of the properties that the relay sets on a message of any broker. Service Bus carries the key
+// as the session id instead.
 const (
 	PropertyKey              = "partitionKey"
 	PropertyTraceparent      = "traceparent"
-	PropertySequence         = "sequence"         // a whole number
-	PropertyAggregateVersion = "aggregateVersion" // a whole number
+	PropertySequence         = "sequence"         // an integer
+	PropertyAggregateVersion = "aggregateVersion" // an integer
 )
 
-// Mark is what the inbox is to remember once the event is handled. A handler that writes
-// to a database may store it in the same transaction, where its Inbox looks: the event is
-// then handled once, whatever crashes when. Packages cosmosinbox, postgresinbox
-// and firestoreinbox do so.
+// Mark returns the mark that the inbox stores after the event was handled. A handler that stores it
+// in its own transaction has its effect exactly once, even after a crash. Packages cosmosinbox,
+// postgresinbox and firestoreinbox do this.
 func (e *Event) Mark() Mark {
 	return Mark{Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, EventID: e.ID}
 }
 
-// Handler works on one event. It is called from several goroutines, for events of
-// different keys. The same event may come again, after a crash for example; the inbox
-// makes that rare, not impossible.
+// Handler handles one event. It is called concurrently for events of different keys. It may be
+// called again for an event that it has handled, for example after a crash; the inbox makes that
+// rare but cannot prevent it.
 //
-// Nil completes the event. An error of [DeadLetter] moves it to the dead-letter queue, one
-// of [Defer] leaves it where it can be asked for. After any other error the event is handled
-// again, and dead-lettered after a number of tries that the kit or the broker bounds.
+// Nil completes the event. [DeadLetter] moves it to the dead-letter queue, and [Defer] defers it.
+// After any other error the event is retried. The kit or the broker dead-letters it after too many
+// attempts.
 //
-// ctx ends when the broker may have given the event to another consumer, or the drain takes
-// too long.
+// ctx ends when the broker may have delivered the event to another consumer, or when the drain
+// timeout expires.
 type Handler func(ctx context.Context, e *Event) error

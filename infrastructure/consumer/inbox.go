@@ -5,37 +5,36 @@ import (
 	"fmt"
 )
 
-// Inbox remembers for each key how far its history has been handled. Implementations
-// are safe for concurrent use; one key is used by one goroutine at a time in a process,
-// and by the one holder of its session among processes, except for a moment when a lock
-// was lost.
+// Inbox stores the last handled event of each key. Implementations are safe for concurrent use. In
+// a process one goroutine at a time uses a key. Across processes only the owner of the session uses
+// it, except for a short time after a lost lock.
 type Inbox interface {
-	// Last returns the mark of key, the zero Mark if there is none. It is asked once when
-	// a session is accepted.
+	// Last returns the mark of key, or the zero Mark if there is none. A kit calls it when it
+	// begins to handle a key and after a failure of the inbox.
 	Last(ctx context.Context, key string) (Mark, error)
-	// Record sets the mark of key. It never moves a mark back: a mark whose sequence is
-	// not above the stored one is left out without an error.
+	// Record sets the mark of key. A mark never moves back: Record ignores a mark whose sequence
+	// is not above the stored one, without an error.
 	Record(ctx context.Context, key string, m Mark) error
 }
 
-// Mark is the last event of a key that was handled.
+// Mark identifies the last handled event of a key.
 type Mark struct {
 	Sequence         int64
 	AggregateVersion int64
 	EventID          string
 }
 
-// Verdict is what the inbox says of an event.
+// Verdict classifies an event by the mark of its key.
 type Verdict uint8
 
 const (
-	// Fresh is the next event of its key, or one of a key not known yet.
+	// Fresh is the next event of its key, or the first one of a new key.
 	Fresh Verdict = iota
 	// Gap is an event whose predecessor has not been handled.
 	Gap
-	// Duplicate is the event that was handled last.
+	// Duplicate is the last handled event.
 	Duplicate
-	// Stale is an event from before the one that was handled last.
+	// Stale is an event before the last handled one.
 	Stale
 )
 
@@ -54,8 +53,8 @@ func (v Verdict) String() string {
 	return fmt.Sprintf("verdict(%d)", uint8(v))
 }
 
-// Judge compares an event with the mark of its key. Without a sequence it goes by the
-// event id and the version of the aggregate, and finds no gaps.
+// Judge compares an event with the mark of its key. Without a sequence it compares the event id and
+// the aggregate version, and detects no gaps.
 func Judge(last Mark, e *Event) Verdict {
 	switch {
 	case last == Mark{}:

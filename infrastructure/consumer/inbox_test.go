@@ -27,14 +27,14 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-func TestMemoryInboxForgetsTheOldest(t *testing.T) {
+func TestMemoryInboxEvictsTheLeastRecentlyUsedKey(t *testing.T) {
 	b := NewMemoryInbox(2)
 	for i, key := range []string{"a", "b", "a", "c"} {
 		if err := b.Record(t.Context(), key, Mark{Sequence: int64(i + 1)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := b.Record(t.Context(), "a", Mark{Sequence: 2}); err != nil { // back: left out
+	if err := b.Record(t.Context(), "a", Mark{Sequence: 2}); err != nil { // ignored: it would move back
 		t.Fatal(err)
 	}
 	for key, want := range map[string]int64{"a": 3, "b": 0, "c": 4} {

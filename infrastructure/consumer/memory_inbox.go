@@ -6,12 +6,12 @@ import (
 	"sync"
 )
 
-// MemoryInbox is an Inbox that lives as long as the process. It holds the keys used
-// last; an event of a forgotten key is taken for new.
+// MemoryInbox is an Inbox in the memory of the process. It keeps the most recently used keys; an
+// event of an evicted key is treated as fresh.
 type MemoryInbox struct {
 	mu     sync.Mutex // guards the fields below
 	byKey  map[string]*list.Element
-	recent *list.List // of *memoryMark, the one used last in front
+	recent *list.List // of *memoryMark, most recently used first
 	limit  int
 }
 
@@ -22,7 +22,7 @@ type memoryMark struct {
 
 var _ Inbox = (*MemoryInbox)(nil)
 
-// NewMemoryInbox returns an inbox that remembers up to limit keys; 0 means 100,000.
+// NewMemoryInbox returns an inbox of at most limit keys; 0 means 100,000.
 func NewMemoryInbox(limit int) *MemoryInbox {
 	if limit <= 0 {
 		limit = 100_000

@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// Mux gives each event to the handler of its action, with its body decoded. It is filled
-// with On and OnPayload before Handler is called.
+// Mux passes each event to the handler of its action, with its body decoded. Handlers are added with
+// On and OnPayload before Handler is called.
 type Mux struct {
 	handlers  map[string]Handler
 	otherwise Handler
@@ -18,15 +18,15 @@ type Mux struct {
 // NewMux returns a mux without handlers.
 func NewMux() *Mux { return &Mux{handlers: make(map[string]Handler)} }
 
-// On makes handle the handler of an action. Its payload is the body, as encoding/json
-// decodes it; a body that cannot be decoded is dead-lettered (ReasonUndecodable).
+// On adds the handler of an action. The payload is the body decoded by encoding/json. An event whose
+// body cannot be decoded is dead-lettered (ReasonUndecodable).
 func On[P any](m *Mux, action string, handle func(ctx context.Context, e *Event, payload P) error) {
 	switch {
 	case action == "" || handle == nil:
 		m.faults = append(m.faults, fmt.Errorf("consumer: a handler (of %q) needs an action and a function", action))
 		return
 	case m.handlers[action] != nil:
-		m.faults = append(m.faults, fmt.Errorf("consumer: %s has a handler already", action))
+		m.faults = append(m.faults, fmt.Errorf("consumer: action %s already has a handler", action))
 		return
 	}
 	m.handlers[action] = func(ctx context.Context, e *Event) error {
@@ -38,18 +38,18 @@ func On[P any](m *Mux, action string, handle func(ctx context.Context, e *Event,
 	}
 }
 
-// OnPayload is On for payloads whose zero value names their action, as those of
-// aggregate.Record do.
+// OnPayload calls On with the action that the zero value of P names. The payloads of
+// aggregate.Record have this method.
 func OnPayload[P interface{ Action() string }](m *Mux, handle func(ctx context.Context, e *Event, payload P) error) {
 	var none P
 	On(m, none.Action(), handle)
 }
 
-// Otherwise makes handle the handler of all other actions. Default: they are completed, as
-// those that this consumer has no use for.
+// Otherwise sets the handler of all other actions. Default: their events are completed, because a
+// subscription may carry events that this consumer does not need.
 func (m *Mux) Otherwise(handle Handler) { m.otherwise = handle }
 
-// Handler returns the handler for a processor, or what was wrong with the calls before.
+// Handler returns the combined handler, or the errors of the earlier calls.
 func (m *Mux) Handler() (Handler, error) {
 	if len(m.handlers) == 0 && m.otherwise == nil && len(m.faults) == 0 {
 		return nil, errors.New("consumer: the mux has no handlers")

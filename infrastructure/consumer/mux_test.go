@@ -28,7 +28,7 @@ func ExampleMux() {
 	// Output: order-7 placed for 5
 }
 
-func TestMux(t *testing.T) {
+func TestMuxCallsTheHandlerOfTheAction(t *testing.T) {
 	t.Parallel()
 	m := consumer.NewMux()
 	refused := errors.New("refused")
@@ -57,27 +57,27 @@ func TestMux(t *testing.T) {
 		t.Errorf("a body that cannot be decoded: %v", dead)
 	}
 	if err := event("Unknown", `?`); err != nil {
-		t.Errorf("an action nobody asked for: %v", err)
+		t.Errorf("an action without a handler: %v", err)
 	}
-	m.Otherwise(func(_ context.Context, e *consumer.Event) error { return errors.New("nobody handles " + e.Action) })
+	m.Otherwise(func(_ context.Context, e *consumer.Event) error { return errors.New("no handler for " + e.Action) })
 	if err := event("Unknown", `?`); err == nil {
-		t.Error("Otherwise was not asked")
+		t.Error("the Otherwise handler was not called")
 	}
 }
 
-func TestAMuxThatIsFilledWronglyIsAnError(t *testing.T) {
+func TestMuxReportsInvalidHandlers(t *testing.T) {
 	t.Parallel()
 	handle := func(context.Context, *consumer.Event, orderPlaced) error { return nil }
-	for says, fill := range map[string]func(m *consumer.Mux){
+	for text, add := range map[string]func(m *consumer.Mux){
 		"has no handlers": func(*consumer.Mux) {},
 		"has a handler":   func(m *consumer.Mux) { consumer.OnPayload(m, handle); consumer.OnPayload(m, handle) },
 		"needs an action": func(m *consumer.Mux) { consumer.On(m, "", handle) },
 		"and a function":  func(m *consumer.Mux) { consumer.On[orderPlaced](m, "A", nil) },
 	} {
 		m := consumer.NewMux()
-		fill(m)
-		if _, err := m.Handler(); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v; want something with %q", err, says)
+		add(m)
+		if _, err := m.Handler(); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error %v does not contain %q", err, text)
 		}
 	}
 }

@@ -2,30 +2,30 @@ package consumer
 
 import "fmt"
 
-// Outcome is what became of a delivery.
+// Outcome is the result of one delivery.
 type Outcome struct {
 	Event   *Event
 	Verdict Verdict // of the inbox
 	Action  Action
-	Missing int64 // for a gap: how many events are missing before this one
+	Missing int64 // for a gap: the number of events missing before this one
 	Err     error // of the handler, the inbox or the settlement
 }
 
-// Action is how a delivery ended.
+// Action is the way in which a delivery ended.
 type Action uint8
 
 const (
-	// Handled means that the handler took the event and it was completed.
+	// Handled means that the handler accepted the event and it was completed.
 	Handled Action = iota
 	// Dropped means that a duplicate or stale event was completed without the handler.
 	Dropped
-	// PutBack means that the event will be delivered again.
-	PutBack
+	// Abandoned means that the event will be redelivered or retried.
+	Abandoned
 	// DeadLettered means that the event was moved to the dead-letter queue.
 	DeadLettered
-	// Deferred means that the event waits to be asked for by its sequence number.
+	// Deferred means that the event can only be received by its sequence number.
 	Deferred
-	// Unsettled means that the broker did not confirm the settlement; the event may come again.
+	// Unsettled means that the broker did not confirm the settlement; the event may be redelivered.
 	Unsettled
 )
 
@@ -36,8 +36,8 @@ func (a Action) String() string {
 		return "handled"
 	case Dropped:
 		return "dropped"
-	case PutBack:
-		return "put_back"
+	case Abandoned:
+		return "abandoned"
 	case DeadLettered:
 		return "dead_lettered"
 	case Deferred:

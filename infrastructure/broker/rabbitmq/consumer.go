@@ -15,10 +15,10 @@ import (
 // Consumer gives the events of a group to a handler, those of a key in their order. Any number
 // of consumers may serve a group; each queue has one at a time.
 type Consumer struct {
-	client   *Client
-	group    Group
-	prefetch int
-	lanes    *handling.Lanes
+	client     *Client
+	group      Group
+	prefetch   int
+	dispatcher *handling.Dispatcher
 }
 
 // ConsumerOptions are the choices of NewConsumer. Zero means the default.
@@ -41,7 +41,7 @@ func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *Co
 	if client == nil || c.prefetch < 0 {
 		faults[1] = errors.New("give a client, and a Prefetch that is positive")
 	}
-	c.lanes, faults[2] = handling.NewLanes(handler, o.Options)
+	c.dispatcher, faults[2] = handling.NewDispatcher(handler, o.Options)
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, fmt.Errorf("rabbitmq consumer: %w", err)
 	}
@@ -57,7 +57,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 		r := &receiving{Consumer: c, queue: queue}
 		all, receivers = append(all, r), append(receivers, r.receive)
 	}
-	c.lanes.Run(ctx, receivers, func(context.Context) {
+	c.dispatcher.Run(ctx, receivers, func(context.Context) {
 		for _, r := range all {
 			r.end(nil)
 		}
@@ -100,7 +100,7 @@ func (r *receiving) receive(ctx, working context.Context) error {
 			if !ok {
 				return r.lost()
 			}
-			r.lanes.Add(ctx, r.delivery(r.life, m))
+			r.dispatcher.Add(ctx, r.delivery(r.life, m))
 		case <-ctx.Done():
 			return nil
 		}
@@ -150,8 +150,8 @@ func (r *receiving) end(cause error) {
 // delivery is m, of a channel with that life.
 func (r *receiving) delivery(life context.Context, m amqp.Delivery) *handling.Delivery {
 	return &handling.Delivery{
-		Event: event(&m), Life: life,
-		Complete: func(out consumer.Outcome) { r.lanes.Settled(life, out, m.Ack(false)) },
+		Event: event(&m), Context: life,
+		Complete: func(out consumer.Outcome) { r.dispatcher.Settled(life, out, m.Ack(false)) },
 		DeadLetter: func(ctx context.Context, letter *consumer.DeadLetterError) error {
 			return r.deadLetter(ctx, &m, letter)
 		},

@@ -233,7 +233,7 @@ func TestConsumer(t *testing.T) {
 				t.Errorf("dead letter %+v", letters[i])
 			}
 		}
-		want := []string{"0-0 put_back", "0-0 put_back", "0-0 dead_lettered", "0-1 dead_lettered", "0-2 handled"}
+		want := []string{"0-0 abandoned", "0-0 abandoned", "0-0 dead_lettered", "0-1 dead_lettered", "0-2 handled"}
 		testkit.Eventually(t, time.Minute, "outcomes", func() bool {
 			mu.Lock()
 			defer mu.Unlock()

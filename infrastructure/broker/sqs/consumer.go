@@ -23,10 +23,10 @@ import (
 // Consumer gives the events of a FIFO queue to a handler, those of a key in their order. Any
 // number of consumers may serve a queue.
 type Consumer struct {
-	client *sqs.Client
-	queue  string
-	opts   ConsumerOptions
-	lanes  *handling.Lanes
+	client     *sqs.Client
+	queue      string
+	opts       ConsumerOptions
+	dispatcher *handling.Dispatcher
 
 	mu          sync.Mutex // guards what follows
 	deadLetters string     // the queue's URL, once it was asked for
@@ -67,7 +67,7 @@ func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, 
 		faults = append(faults, errors.New("option Wait must be 0 to 20 s, Visibility 2 s to 1 h"))
 	}
 	var err error
-	if c.lanes, err = handling.NewLanes(handler, o.Options); err != nil || faults != nil {
+	if c.dispatcher, err = handling.NewDispatcher(handler, o.Options); err != nil || faults != nil {
 		return nil, fmt.Errorf("sqs consumer: %w", errors.Join(append(faults, err)...))
 	}
 	return c, nil
@@ -86,7 +86,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	for range c.opts.Receivers {
 		beside.Go(func() { r.delete(keeping) })
 	}
-	c.lanes.Run(ctx, slices.Repeat([]handling.Receiver{r.receive}, c.opts.Receivers), func(ctx context.Context) {
+	c.dispatcher.Run(ctx, slices.Repeat([]handling.Receiver{r.receive}, c.opts.Receivers), func(ctx context.Context) {
 		close(r.settled)
 		stop()
 		beside.Wait()
@@ -110,7 +110,7 @@ func (r *reception) receive(ctx, working context.Context) error {
 	}
 	r.room.Release(int64(perRequest - len(answer.Messages)))
 	for i := range answer.Messages {
-		r.lanes.Add(ctx, r.hold(working, &answer.Messages[i]))
+		r.dispatcher.Add(ctx, r.hold(working, &answer.Messages[i]))
 	}
 	return nil
 }

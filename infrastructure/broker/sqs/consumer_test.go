@@ -212,7 +212,7 @@ func TestConsumer(t *testing.T) {
 				t.Errorf("dead letter %q, want %q", got, want)
 			}
 		}
-		want := []string{"0-1 dead_lettered", "0-1 put_back", "0-1 put_back", "0-2 dead_lettered", "0-3 handled"}
+		want := []string{"0-1 dead_lettered", "0-1 abandoned", "0-1 abandoned", "0-2 dead_lettered", "0-3 handled"}
 		testkit.Eventually(t, time.Minute, "outcomes", func() bool {
 			mu.Lock()
 			defer mu.Unlock()

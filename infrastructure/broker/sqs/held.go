@@ -48,7 +48,7 @@ func (r *reception) hold(working context.Context, m *types.Message) *handling.De
 	defer r.mu.Unlock()
 	r.held[h] = true
 	return &handling.Delivery{
-		Event: event(m), Life: h.life,
+		Event: event(m), Context: h.life,
 		Complete: func(out consumer.Outcome) {
 			h.out = out
 			r.settled <- h
@@ -103,7 +103,7 @@ func (r *reception) extend(ctx context.Context, some []*held) {
 		case !time.Now().Before(h.until):
 			r.drop(h, fmt.Errorf("%w: %w", consumer.ErrLockLost, err))
 		default:
-			r.lanes.Work().Log.WarnContext(ctx, "a visibility was not extended", "queue", r.queue, "error", err)
+			r.dispatcher.Log().WarnContext(ctx, "a visibility was not extended", "queue", r.queue, "error", err)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (r *reception) giveBack(ctx context.Context) {
 		for i, err := range r.change(ctx, some, 0) {
 			some[i].lose(nil)
 			if err != nil {
-				r.lanes.Work().Log.WarnContext(ctx, "an event was not given back; others get it when its visibility ends", "queue", r.queue, "error", err)
+				r.dispatcher.Log().WarnContext(ctx, "an event was not given back; others get it when its visibility ends", "queue", r.queue, "error", err)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func (r *reception) delete(ctx context.Context) {
 		}
 		for i, err := range r.remove(ctx, batch) {
 			h := batch[i]
-			r.lanes.Settled(h.life, h.out, err)
+			r.dispatcher.Settled(h.life, h.out, err)
 			r.drop(h, nil)
 		}
 	}

@@ -65,8 +65,8 @@ func TestExtend(t *testing.T) {
 				t.Errorf("%s: kept from others for longer: %v", c.name, longer)
 			}
 		}
-		if lost := errors.Is(context.Cause(d.Life), consumer.ErrLockLost); lost != c.lost || lost != (d.Life.Err() != nil) {
-			t.Errorf("%s: the handler's context: %v", c.name, context.Cause(d.Life))
+		if lost := errors.Is(context.Cause(d.Context), consumer.ErrLockLost); lost != c.lost || lost != (d.Context.Err() != nil) {
+			t.Errorf("%s: the handler's context: %v", c.name, context.Cause(d.Context))
 		}
 		if r.room.TryAcquire(1) != c.lost || (len(r.held) == 0) != c.lost {
 			t.Errorf("%s: %d messages are held", c.name, len(r.held))

@@ -13,8 +13,8 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// Batch is a transactional batch of a handler's own, with the mark of its event as the first
-// operation: what the handler writes for an event is stored once, whatever crashes when.
+// Batch is a transactional batch for the writes of a handler. Its first operation writes the mark of
+// the event, so the writes of an event are stored exactly once, even after a crash.
 //
 //	batch, err := inbox.Batch(ctx, event)
 //	if err != nil {
@@ -23,17 +23,17 @@ import (
 //	batch.UpsertItem(projection, nil)
 //	return batch.Execute(ctx)
 //
-// Its documents are in the inbox's container, under the event's key. It serves one
-// goroutine.
+// Its documents are stored in the inbox's container, in the partition of the event's key. A Batch is
+// not safe for concurrent use.
 type Batch struct {
 	azcosmos.TransactionalBatch
 	inbox   *Inbox
 	event   *consumer.Event
 	mark    consumer.Mark
-	handled bool // before: there is nothing to do
+	handled bool // before this batch
 }
 
-// Batch returns a batch with the mark of e in it.
+// Batch returns a batch that contains the mark of e.
 func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 	if e == nil || e.Key == "" || e.ID == "" {
 		return nil, errors.New("cosmos inbox: an event with a key and an id is required")
@@ -47,8 +47,7 @@ func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 	}
 	batch := &Batch{
 		TransactionalBatch: b.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(e.Key)),
-		inbox:              b, event: e,
-		mark: consumer.Mark{Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, EventID: e.ID},
+		inbox:              b, event: e, mark: e.Mark(),
 	}
 	if batch.handled = isHandled(s.mark, e); batch.handled {
 		return batch, nil
@@ -65,18 +64,18 @@ func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 	return batch, nil
 }
 
-// isHandled reports whether the mark says that e was handled.
+// isHandled reports whether e was handled before, according to the mark of its key.
 func isHandled(last consumer.Mark, e *consumer.Event) bool {
 	verdict := consumer.Judge(last, e)
 	return verdict == consumer.Duplicate || verdict == consumer.Stale
 }
 
-// Execute stores the batch. It returns nil, too, and stores nothing, where the event was
-// handled before: by an execution whose answer was lost, or by another holder of the
-// session. After any other error the event has to come again.
+// Execute stores the batch. If the event was handled before, Execute stores nothing and returns nil:
+// an earlier response was lost, or another owner of the session has handled the event. After an error
+// the event must be redelivered.
 func (b *Batch) Execute(ctx context.Context) error {
 	if b == nil || b.inbox == nil {
-		return errors.New("cosmos inbox: the batch was not made by Inbox.Batch")
+		return errors.New("cosmos inbox: use Inbox.Batch to create a batch")
 	}
 	if b.handled {
 		return nil
@@ -84,7 +83,7 @@ func (b *Batch) Execute(ctx context.Context) error {
 	reply, err := b.inbox.container.ExecuteTransactionalBatch(ctx, b.TransactionalBatch, nil)
 	if err != nil {
 		b.inbox.forget(b.event.Key)
-		return fmt.Errorf("store what event %s of key %s does: %w", b.event.ID, b.event.Key, err)
+		return b.failed("%w", err)
 	}
 	if reply.Success {
 		b.inbox.remember(b.event.Key, stored{b.mark, reply.OperationResults[0].ETag})
@@ -96,15 +95,19 @@ func (b *Batch) Execute(ctx context.Context) error {
 			continue
 		}
 		if i > 0 {
-			return fmt.Errorf("store what event %s of key %s does: operation %d was refused with status %d", b.event.ID, b.event.Key, i, result.StatusCode)
+			return b.failed("operation %d was refused with status %d", i, result.StatusCode)
 		}
-		return b.lost(ctx, int(result.StatusCode))
+		return b.checkRefusedMark(ctx, int(result.StatusCode))
 	}
-	return fmt.Errorf("store what event %s of key %s does: the store refused it", b.event.ID, b.event.Key)
+	return b.failed("the store refused the batch")
 }
 
-// lost looks why the mark was refused.
-func (b *Batch) lost(ctx context.Context, status int) error {
+func (b *Batch) failed(format string, args ...any) error {
+	return fmt.Errorf("store the batch of event %s of key %s: %w", b.event.ID, b.event.Key, fmt.Errorf(format, args...))
+}
+
+// checkRefusedMark returns nil if the mark was refused because the event was handled before.
+func (b *Batch) checkRefusedMark(ctx context.Context, status int) error {
 	s, err := b.inbox.readPrimary(ctx, b.event.Key)
 	if err != nil {
 		return fmt.Errorf("read the inbox of key %s: %w", b.event.Key, err)
@@ -112,11 +115,11 @@ func (b *Batch) lost(ctx context.Context, status int) error {
 	if isHandled(s.mark, b.event) {
 		return nil
 	}
-	return fmt.Errorf("event %s of key %s: its mark was refused with status %d, another holder of the session was here", b.event.ID, b.event.Key, status)
+	return b.failed("mark refused with status %d: another owner of the session has changed it", status)
 }
 
-// readPrimary reads the mark as it is now: a batch is executed by the primary, also one that
-// only reads.
+// readPrimary reads the latest mark. It uses a batch, because the primary replica executes batches,
+// even those that only read.
 func (b *Inbox) readPrimary(ctx context.Context, key string) (stored, error) {
 	batch := b.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(key))
 	batch.ReadItem(b.consumer, nil)

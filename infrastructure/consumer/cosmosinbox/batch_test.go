@@ -20,7 +20,7 @@ func event(sequence int64) *consumer.Event {
 	return &consumer.Event{ID: m.EventID, Key: "k", Action: "Added", Sequence: sequence, AggregateVersion: m.AggregateVersion}
 }
 
-// add is a handler whose effect must happen once: it adds the event's sequence to a total.
+// add is a handler that adds the event's sequence to a total, which shows a repeated effect.
 func add(ctx context.Context, c *azcosmos.ContainerClient, inbox *cosmosinbox.Inbox, e *consumer.Event) error {
 	batch, err := inbox.Batch(ctx, e)
 	if err != nil {
@@ -43,9 +43,9 @@ func total(ctx context.Context, c *azcosmos.ContainerClient) int64 {
 	return document.Total
 }
 
-// A process that dies between what the handler stores and the settlement handles nothing
-// twice: the event comes again, to another process.
-func TestACrashBehindTheBatchRepeatsNothing(t *testing.T) {
+// A process may die after the batch and before the settlement. The event is then redelivered to
+// another process, which must not repeat its effect.
+func TestRedeliveryAfterTheBatchHasNoEffect(t *testing.T) {
 	c, _ := newContainer(t)
 	first := open(t, c, "sums", nil)
 	for sequence := range int64(3) {
@@ -53,10 +53,10 @@ func TestACrashBehindTheBatchRepeatsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	second := open(t, c, "sums", nil) // it knows nothing of the first
+	second := open(t, c, "sums", nil) // with an empty cache
 	for _, again := range []int64{2, 3} {
 		if err := add(t.Context(), c, second, event(again)); err != nil {
-			t.Errorf("event %d again: %v", again, err)
+			t.Errorf("event %d redelivered: %v", again, err)
 		}
 	}
 	if err := add(t.Context(), c, second, event(4)); err != nil {
@@ -66,40 +66,40 @@ func TestACrashBehindTheBatchRepeatsNothing(t *testing.T) {
 		t.Errorf("the total is %d, want 10", got)
 	}
 	want(t, first, "k", mark(4))
-	record(t, second, "k", 4) // what the subscriber does next: it is there already
+	record(t, second, "k", 4) // as the subscriber does next; the mark exists already
 }
 
-// Two holders of a session, of which one does not know yet that it lost it, have one effect.
-func TestTwoHoldersHaveOneEffect(t *testing.T) {
+// Two processes may handle the same event while one has not noticed that it lost its session.
+func TestTwoOwnersHaveOneEffect(t *testing.T) {
 	c, _ := newContainer(t)
-	stale, holder := open(t, c, "sums", nil), open(t, c, "sums", nil)
-	for _, b := range []*cosmosinbox.Inbox{stale, holder} {
+	stale, owner := open(t, c, "sums", nil), open(t, c, "sums", nil)
+	for _, b := range []*cosmosinbox.Inbox{stale, owner} {
 		if _, err := b.Last(t.Context(), "k"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	prepared, err := stale.Batch(t.Context(), event(1)) // and then stands still
+	prepared, err := stale.Batch(t.Context(), event(1)) // before the owner handles event 1
 	if err != nil {
 		t.Fatal(err)
 	}
 	prepared.UpsertItem([]byte(`{"id":"total","partitionKey":"k","total":1000}`), nil)
 	for sequence := range int64(2) {
-		if err := add(t.Context(), c, holder, event(sequence+1)); err != nil {
+		if err := add(t.Context(), c, owner, event(sequence+1)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := prepared.Execute(t.Context()); err != nil {
-		t.Errorf("the event was handled by the other: %v", err)
+		t.Errorf("an event handled by the owner: %v", err)
 	}
 	late, err := stale.Batch(t.Context(), event(4))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := add(t.Context(), c, holder, event(3)); err != nil {
+	if err := add(t.Context(), c, owner, event(3)); err != nil {
 		t.Fatal(err)
 	}
 	late.UpsertItem([]byte(`{"id":"total","partitionKey":"k","total":1000}`), nil)
-	if err := late.Execute(t.Context()); err == nil || !strings.Contains(err.Error(), "another holder") {
+	if err := late.Execute(t.Context()); err == nil || !strings.Contains(err.Error(), "another owner") {
 		t.Errorf("a batch under an outdated mark: %v", err)
 	}
 	if got := total(t.Context(), c); got != 6 {
@@ -114,11 +114,11 @@ func TestTwoHoldersHaveOneEffect(t *testing.T) {
 	}
 	racers.Wait()
 	if err := errors.Join(errs...); err != nil || total(t.Context(), c) != 10 {
-		t.Errorf("eight at once: %v, the total is %d, want 10", err, total(t.Context(), c))
+		t.Errorf("eight concurrent calls: %v, the total is %d, want 10", err, total(t.Context(), c))
 	}
 }
 
-func TestABatchThatIsRefusedLeavesNoMark(t *testing.T) {
+func TestRefusedBatchStoresNoMark(t *testing.T) {
 	c, _ := newContainer(t)
 	inbox := open(t, c, "sums", nil)
 	batch, err := inbox.Batch(t.Context(), event(1))
@@ -131,7 +131,7 @@ func TestABatchThatIsRefusedLeavesNoMark(t *testing.T) {
 	}
 	want(t, inbox, "k", consumer.Mark{})
 	if err := add(t.Context(), c, inbox, event(1)); err != nil || total(t.Context(), c) != 1 {
-		t.Errorf("again: %v", err)
+		t.Errorf("retry: %v", err)
 	}
 	for name, wrong := range map[string]func() error{
 		"no event": func() error { _, err := inbox.Batch(t.Context(), nil); return err },

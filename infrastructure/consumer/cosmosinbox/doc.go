@@ -1,25 +1,25 @@
-// Package cosmosinbox keeps a consumer's inbox in a Cosmos DB container, so that it
-// outlives the process and is shared by all processes of a consumer.
+// Package cosmosinbox stores a consumer's inbox in a Cosmos DB container, so that it survives
+// restarts and all processes of a consumer share it.
 //
 // Each key has one document in its own partition:
 //
 //	{"id": <consumer>, "partitionKey": <key>, "type": "inbox",
 //	 "sequence": 12, "aggregateVersion": 7, "eventId": "d6a5…", "ttl": 2592000}
 //
-// Several consumers may share a container; the data container will do, since the relay
-// skips what is no event. A mark is written under the ETag of the one before, so that it
-// never moves back, also if a holder that lost its session is late.
+// Several consumers may share a container. It may be the data container, because the relay ignores
+// documents that are not events. A mark is written only if the ETag of the previous one has not
+// changed, so that a process that lost its session cannot move the mark back.
 //
-// The handler's own writes and the mark are separate: a crash between them delivers the
-// event once more. A handler that must not do it twice writes through Inbox.Batch, which
-// has the mark in it: both are stored or none, and the record that follows finds it there.
+// Record writes the mark after the handler's own writes, so a crash in between repeats the event. A
+// handler whose effects must not be repeated writes through Inbox.Batch. The batch contains the mark:
+// the store commits both or neither, and the later Record finds the mark.
 //
-//	Batch ── mark in the way? ──yes──▶ Execute does nothing: handled before
+//	Batch ── event already marked? ──yes──▶ Execute does nothing
 //	  │ no
 //	  ▼
-//	Execute ──stored──▶ done                  (the record that follows writes nothing)
+//	Execute ──stored──▶ success               (the later Record writes nothing)
 //	  │
-//	  ├──mark refused: read it; it is of this event or a later one ──▶ done: handled before
-//	  │                          any other ──▶ error: the event comes again
-//	  └──no answer, or another operation refused ──▶ error: the event comes again
+//	  ├──mark refused: read it; this event or a later one is marked ──▶ success: handled before
+//	  │                          otherwise ──▶ error: the event must be redelivered
+//	  └──no response, or another operation refused ──▶ error: the event must be redelivered
 package cosmosinbox

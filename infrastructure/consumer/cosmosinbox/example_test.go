@@ -10,15 +10,15 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// All processes of a consumer share one inbox: what one of them has handled, another one
-// recognises. It is given to a session processor as SessionOptions.Inbox.
+// All processes of a consumer share one inbox, so that each process recognises the events that
+// another one has handled. Pass the inbox to a session processor as SessionOptions.Inbox.
 func Example() {
 	srv, err := cosmosemu.Start(nil)
 	if err != nil {
 		log.Panic(err)
 	}
 	defer srv.Close()
-	// TTL is on, for documents that have one of their own.
+	// DefaultTTL -1 enables the TTL of documents that have their own.
 	if err := srv.CreateContainer("billing", cosmosemu.ContainerProps{ID: "inbox", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
 		log.Panic(err)
 	}
@@ -26,7 +26,7 @@ func Example() {
 	if err != nil {
 		log.Panic(err)
 	}
-	inboxOfAProcess := func() *cosmosinbox.Inbox {
+	openInbox := func() *cosmosinbox.Inbox {
 		inbox, err := cosmosinbox.New(container, "billing", nil)
 		if err != nil {
 			log.Panic(err)
@@ -34,10 +34,10 @@ func Example() {
 		return inbox
 	}
 	ctx := context.Background()
-	if err := inboxOfAProcess().Record(ctx, "ann", consumer.Mark{Sequence: 2, EventID: "e2"}); err != nil {
+	if err := openInbox().Record(ctx, "ann", consumer.Mark{Sequence: 2, EventID: "e2"}); err != nil {
 		log.Panic(err)
 	}
-	last, err := inboxOfAProcess().Last(ctx, "ann")
+	last, err := openInbox().Last(ctx, "ann")
 	if err != nil {
 		log.Panic(err)
 	}

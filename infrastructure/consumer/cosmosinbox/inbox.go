@@ -28,10 +28,10 @@ type Inbox struct {
 
 var _ consumer.Inbox = (*Inbox)(nil)
 
-// Options are the choices of New. Zero means the default.
+// Options are the options of New. Zero means the default.
 type Options struct {
-	// TTL is how long a key's mark is kept after its last event. It should exceed the
-	// time in which an event may come again. Default 30 days; negative: for ever.
+	// TTL is how long a key's mark is kept after its last event. It should exceed the time within
+	// which an event may be redelivered. Default 30 days; negative: no expiry.
 	TTL time.Duration
 }
 
@@ -41,7 +41,7 @@ type stored struct {
 	etag azcore.ETag
 }
 
-// knownLimit bounds how many ETags are remembered; one that is not costs a read.
+// knownLimit bounds the cache of ETags. A missing entry costs one read.
 const knownLimit = 10_000
 
 // document is the stored form of a mark.
@@ -55,9 +55,8 @@ type document struct {
 	TTL              int    `json:"ttl"`
 }
 
-// New returns the inbox of the named consumer in container, whose partition key path is
-// /partitionKey and whose time to live must be on (-1, or a default) for Options.TTL to
-// count.
+// New returns the inbox of the named consumer. The partition key path of container must be
+// /partitionKey. Options.TTL only works if the container has time to live enabled (-1, or a default).
 func New(container *azcosmos.ContainerClient, consumer string, opts *Options) (*Inbox, error) {
 	if container == nil || consumer == "" {
 		return nil, errors.New("cosmos inbox: container and consumer are required")
@@ -73,9 +72,9 @@ func New(container *azcosmos.ContainerClient, consumer string, opts *Options) (*
 	return &Inbox{container: container, consumer: consumer, ttl: ttl, known: make(map[string]stored)}, nil
 }
 
-// Last implements consumer.Inbox. A replica may not have caught up yet with this
-// process's own last write, which counts then; with that of another process it may not
-// either, and an event may be taken for new once more.
+// Last implements consumer.Inbox. If a replica lags behind the last write of this process, Last
+// returns the mark written by this process. If it lags behind the write of another process, Last
+// returns an older mark, and a handled event may be treated as fresh.
 func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	own, ok := b.recall(key)
 	s, err := b.read(ctx, key)
@@ -89,7 +88,7 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	return s.mark, nil
 }
 
-// read returns the stored mark of key, the zero value if there is none.
+// read returns the stored mark of key, or the zero value if there is none.
 func (b *Inbox) read(ctx context.Context, key string) (stored, error) {
 	reply, err := b.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), b.consumer, nil)
 	if status(err) == http.StatusNotFound {
@@ -129,14 +128,14 @@ func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 			}
 			return nil
 		case http.StatusConflict, http.StatusPreconditionFailed, http.StatusNotFound:
-			ok = false // another holder, or it expired: look again
+			ok = false // written by another process, or expired: read it again
 		default:
 			return fmt.Errorf("write the inbox of key %s: %w", key, err)
 		}
 	}
 }
 
-// write stores m in place of the mark with etag; without an etag, in place of none.
+// write replaces the mark that has etag by m. If etag is empty, it creates the mark.
 func (b *Inbox) write(ctx context.Context, key string, m consumer.Mark, etag azcore.ETag) error {
 	body, err := b.encode(key, m)
 	if err != nil {
@@ -187,7 +186,7 @@ func (b *Inbox) remember(key string, s stored) {
 	b.known[key] = s
 }
 
-// status returns the HTTP status of a reply that err stands for, 0 if there is none.
+// status returns the HTTP status of the response in err, or 0 if there is none.
 func status(err error) int {
 	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return reply.StatusCode

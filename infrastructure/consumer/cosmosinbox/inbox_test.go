@@ -55,7 +55,7 @@ func want(t *testing.T, b *cosmosinbox.Inbox, key string, m consumer.Mark) {
 	}
 }
 
-func TestRemembersAcrossProcesses(t *testing.T) {
+func TestProcessesShareMarks(t *testing.T) {
 	c, _ := newContainer(t)
 	first, second, other := open(t, c, "mail", nil), open(t, c, "mail", nil), open(t, c, "audit", nil)
 	want(t, first, "a", consumer.Mark{})
@@ -67,13 +67,13 @@ func TestRemembersAcrossProcesses(t *testing.T) {
 	want(t, other, "a", consumer.Mark{})
 }
 
-func TestNeverMovesBack(t *testing.T) {
+func TestMarkNeverMovesBack(t *testing.T) {
 	c, _ := newContainer(t)
 	late, current := open(t, c, "mail", nil), open(t, c, "mail", nil)
 	record(t, late, "a", 3)
 	record(t, current, "a", 4)
 	record(t, current, "a", 5)
-	record(t, late, "a", 4) // its session was lost; it knows the ETag of 3
+	record(t, late, "a", 4) // it lost its session, and has cached the ETag of 3
 	want(t, late, "a", mark(5))
 	record(t, late, "a", 6)
 	want(t, current, "a", mark(6))
@@ -81,7 +81,7 @@ func TestNeverMovesBack(t *testing.T) {
 	want(t, current, "a", mark(6))
 }
 
-func TestManyAtOnce(t *testing.T) {
+func TestConcurrentRecords(t *testing.T) {
 	c, _ := newContainer(t)
 	var all sync.WaitGroup
 	for range 4 {
@@ -103,7 +103,7 @@ func TestMarksExpire(t *testing.T) {
 	b := open(t, c, "mail", &cosmosinbox.Options{TTL: time.Minute})
 	record(t, b, "a", 1)
 	emulator.Advance(2 * time.Minute)
-	record(t, b, "a", 2) // the ETag it knows is gone with the document
+	record(t, b, "a", 2) // the cached ETag is that of an expired document
 	want(t, b, "a", mark(2))
 	emulator.Advance(2 * time.Minute)
 	want(t, b, "a", consumer.Mark{})

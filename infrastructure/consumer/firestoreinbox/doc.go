@@ -1,6 +1,6 @@
-// Package firestoreinbox keeps a consumer's inbox in Firestore, where the consumer has what its
-// handlers write: Do runs a handler in one transaction with the mark of its event, so that what
-// it writes for an event is stored once, whatever crashes when.
+// Package firestoreinbox stores a consumer's inbox in the Firestore database to which its handlers
+// write. Do runs a handler and records its event in one transaction, so the writes of an event are
+// stored exactly once, even after a crash.
 //
 //	database, err := firestore.NewClient(ctx, "shop")
 //	inbox, err := firestoreinbox.New(database, "billing", nil)
@@ -9,8 +9,8 @@
 //		return tx.Update(database.Collection("totals").Doc(received.Key), []firestore.Update{orders})
 //	})
 //
-// Several consumers may share the collection: each has a document for a key, which carries when
-// it expires in expireAt. A TTL policy on that field removes it; without one it stays.
+// Several consumers may share the collection, because each has its own document per key. Field
+// expireAt has the expiry of a document. It takes effect only with a TTL policy on that field.
 //
-// Nothing here starts a goroutine.
+// The package starts no goroutines.
 package firestoreinbox

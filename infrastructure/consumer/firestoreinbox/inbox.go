@@ -26,16 +26,16 @@ type Inbox struct {
 
 var _ consumer.Inbox = (*Inbox)(nil)
 
-// Options are the choices of New. Zero means the default.
+// Options are the options of New. Zero means the default.
 type Options struct {
-	// Collection holds the marks. Default "feedboxInbox".
+	// Collection contains the marks. Default "feedboxInbox".
 	Collection string
-	// TTL is how long a key's mark is kept after its last event. It should exceed the
-	// time in which an event may come again. Default 30 days; negative: for ever.
+	// TTL is how long a key's mark is kept after its last event. It should exceed the time within
+	// which an event may be redelivered. Default 30 days; negative: no expiry.
 	TTL time.Duration
 }
 
-// stored is a mark as it is stored.
+// stored is the document of a mark.
 type stored struct {
 	Consumer         string    `firestore:"consumer"`
 	Key              string    `firestore:"key"`
@@ -57,12 +57,13 @@ func New(client *firestore.Client, consumer string, opts *Options) (*Inbox, erro
 	name := cmp.Or(o.Collection, "feedboxInbox")
 	marks := client.Collection(name)
 	if marks == nil {
-		return nil, fmt.Errorf("firestore inbox: %q is no collection: give an id, or a path of an odd number of ids", name)
+		return nil, fmt.Errorf("firestore inbox: %q is not a collection: use an id, or a path with an odd number of ids", name)
 	}
 	return &Inbox{client, consumer, marks, cmp.Or(o.TTL, 30*24*time.Hour)}, nil
 }
 
-// mark is the document of a key, whose name may hold what an id may not.
+// mark returns the document of a key. Its id is a hash, because a key may contain characters that are
+// not allowed in an id.
 func (b *Inbox) mark(key string) *firestore.DocumentRef {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%d:%s%s", len(b.consumer), b.consumer, key))
 	return b.marks.Doc(hex.EncodeToString(sum[:]))
@@ -74,7 +75,7 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	return m, wrap("read the inbox of key "+key, err)
 }
 
-// Record implements consumer.Inbox. What Do has marked stays as it is.
+// Record implements consumer.Inbox. It does not change a mark that Do has stored.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	err := b.advance(ctx, key, m, func(last consumer.Mark) bool {
 		return m.Sequence > 0 && m.Sequence <= last.Sequence
@@ -82,14 +83,14 @@ func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	return wrap("write the inbox of key "+key, err)
 }
 
-// Do runs handle in a transaction that also marks e, and commits it. An event that was handled
-// before is left out, without an error. As in any transaction of Firestore, handle reads before
-// it writes, and is called again if what it read has changed meanwhile. After any error nothing
-// of the transaction is stored, unless it is the answer to the commit that was lost: the event
-// has to come again, and is left out then.
+// Do runs handle in a transaction that also records e, and commits it. It skips an event that was
+// handled before, without an error. As in any Firestore transaction, handle must read before it
+// writes, and is called again if a document it read has changed. After an error the event must be
+// redelivered. Nothing was stored, unless the response to the commit was lost; Do then skips the
+// redelivered event.
 func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx context.Context, tx *firestore.Transaction) error) error {
 	if e == nil || e.Key == "" || e.ID == "" || handle == nil {
-		return errors.New("firestore inbox: an event with a key and an id, and what handles it, are required")
+		return errors.New("firestore inbox: an event with a key and an id, and a handler, are required")
 	}
 	err := b.advance(ctx, e.Key, e.Mark(), func(last consumer.Mark) bool {
 		v := consumer.Judge(last, e)
@@ -98,8 +99,8 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 	return wrap("handle event "+e.ID+" of key "+e.Key, err)
 }
 
-// advance sets the mark of a key, in one transaction with what handle does, unless the last one
-// is known to be as far.
+// advance calls handle and sets the mark of a key, in one transaction. It does neither if known
+// reports that the last mark already includes m.
 func (b *Inbox) advance(ctx context.Context, key string, m consumer.Mark, known func(last consumer.Mark) bool, handle func(context.Context, *firestore.Transaction) error) error {
 	mark := b.mark(key)
 	return b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
@@ -118,7 +119,7 @@ func (b *Inbox) advance(ctx context.Context, key string, m consumer.Mark, known 
 	})
 }
 
-// decode makes a mark of what was read; no document is the zero mark.
+// decode returns the mark in a document, or the zero mark if the document does not exist.
 func decode(d *firestore.DocumentSnapshot, err error) (consumer.Mark, error) {
 	if status.Code(err) == codes.NotFound {
 		return consumer.Mark{}, nil
@@ -130,9 +131,9 @@ func decode(d *firestore.DocumentSnapshot, err error) (consumer.Mark, error) {
 	return consumer.Mark{Sequence: s.Sequence, AggregateVersion: s.AggregateVersion, EventID: s.EventID}, err
 }
 
-func wrap(what string, err error) error {
+func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", operation, err)
 }

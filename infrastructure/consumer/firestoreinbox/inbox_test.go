@@ -76,7 +76,7 @@ func TestInbox(t *testing.T) {
 	ctx := t.Context()
 	b.want(t, 0, nil)
 
-	// What a handler writes is stored with the mark, or neither is.
+	// The writes of a handler and the mark are stored together.
 	wrong := errors.New("wrong")
 	if err := b.Do(ctx, event(1), func(ctx context.Context, tx *firestore.Transaction) error {
 		must(t, b.add(event(1))(ctx, tx))
@@ -90,44 +90,44 @@ func TestInbox(t *testing.T) {
 	}
 	b.want(t, 6, event(3))
 
-	// Of holders of a key that do not know that they lost it, one handles the event.
-	var holders sync.WaitGroup
+	// Processes that have not noticed that they lost the key handle the event once.
+	var owners sync.WaitGroup
 	for range 4 {
-		holders.Go(func() {
+		owners.Go(func() {
 			for {
 				err := b.Do(ctx, event(4), b.add(event(4)))
 				if err == nil || ctx.Err() != nil {
 					return
 				}
-				t.Log("comes again: ", err)
+				t.Log("redelivered: ", err)
 			}
 		})
 	}
-	holders.Wait()
+	owners.Wait()
 	b.want(t, 10, event(4))
 
-	// The kit's own record finds the mark, and never moves it back.
+	// The Record call of the kit finds the mark and never moves it back.
 	must(t, b.Record(ctx, "a/key", event(4).Mark()))
 	must(t, b.Record(ctx, "a/key", event(2).Mark()))
 	b.want(t, 10, event(4))
-	must(t, b.Record(ctx, "a/key", event(5).Mark())) // set aside by the kit
+	must(t, b.Record(ctx, "a/key", event(5).Mark())) // as after a dead letter
 	b.want(t, 10, event(5))
 
-	// Consumers do not meet, nor do keys.
+	// Consumers and keys have separate marks.
 	shipping, err := firestoreinbox.New(b.client, "shipping", nil)
 	must(t, err)
-	for of, last := range map[string]func() (consumer.Mark, error){
+	for name, last := range map[string]func() (consumer.Mark, error){
 		"another consumer": func() (consumer.Mark, error) { return shipping.Last(ctx, "a/key") },
 		"another key":      func() (consumer.Mark, error) { return b.Last(ctx, "a") },
 	} {
 		if mark, err := last(); err != nil || mark != (consumer.Mark{}) {
-			t.Errorf("%s: %+v, %v", of, mark, err)
+			t.Errorf("%s: %+v, %v", name, mark, err)
 		}
 	}
 	must(t, shipping.Do(ctx, event(1), b.add(event(1))))
 	b.want(t, 11, event(5))
 
-	// Marks carry when they expire, those that are for ever do not.
+	// Marks have an expiry unless TTL is negative.
 	forever, err := firestoreinbox.New(b.client, "billing", &firestoreinbox.Options{Collection: "forever", TTL: -1})
 	must(t, err)
 	must(t, forever.Record(ctx, "k", event(1).Mark()))
@@ -140,7 +140,7 @@ func TestInbox(t *testing.T) {
 		}
 	}
 
-	// Without sequences, events go by their version and id.
+	// Events without a sequence are compared by version and id.
 	calls := 0
 	bare := func(id string, version int64) *consumer.Event {
 		return &consumer.Event{ID: id, Key: "bare", AggregateVersion: version}
@@ -153,14 +153,14 @@ func TestInbox(t *testing.T) {
 		t.Errorf("%d calls of the handler, want 3; the mark %+v, %v", calls, last, err)
 	}
 
-	// A store that does not answer is an error, not a key that is new.
+	// A failed read is an error, and not a new key.
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
 	if _, err := b.Last(ended, "a/key"); err == nil {
-		t.Error("no error of a read that failed")
+		t.Error("a failed read returned no error")
 	}
 
-	// A broker of others may give no ids.
+	// Events of other publishers may have no id.
 	must(t, b.Record(ctx, "bare", consumer.Mark{Sequence: 4}))
 	must(t, b.Record(ctx, "bare", consumer.Mark{Sequence: 5}))
 	if last, err := b.Last(ctx, "bare"); err != nil || last.Sequence != 5 {
@@ -173,15 +173,15 @@ func TestInbox(t *testing.T) {
 		}
 	}
 	if err := b.Do(ctx, event(9), nil); err == nil {
-		t.Error("an event is marked that nobody handles")
+		t.Error("Do accepts a nil handler")
 	}
 	if _, err := firestoreinbox.New(b.client, "billing", &firestoreinbox.Options{Collection: "a/b"}); err == nil {
-		t.Error("the path of a document is taken for a collection")
+		t.Error("New accepts the path of a document")
 	}
 }
 
-func TestWrongUse(t *testing.T) {
+func TestNewRequiresAClient(t *testing.T) {
 	if _, err := firestoreinbox.New(nil, "billing", nil); err == nil {
-		t.Error("no client")
+		t.Error("New accepts a nil client")
 	}
 }

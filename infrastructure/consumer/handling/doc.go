@@ -1,4 +1,4 @@
-// Package handling is what the consumer kits have in common behind their handlers: the
-// decisions between the inbox, the handler and another try (Key), and lanes of keys for brokers
-// that do not keep keys apart (Lanes, which draws the life of an event).
+// Package handling contains the parts that consumer kits share: KeyProcessor applies the inbox and
+// the handler to the events of a key, Dispatcher keeps the order of keys for brokers without sessions
+// and documents the states of an event, and Runner calls the handler with retries and a drain.
 package handling

@@ -2,16 +2,17 @@ package handling
 
 import "feedbox/infrastructure/consumer"
 
-// ReadProperties reads what the relay has put into the properties of a message.
+// ReadProperties copies the properties that the relay has set on a message to fields of the event.
 func ReadProperties(e *consumer.Event) {
 	e.Key, _ = e.Properties[consumer.PropertyKey].(string)
 	e.Traceparent, _ = e.Properties[consumer.PropertyTraceparent].(string)
-	e.Sequence = whole(e.Properties[consumer.PropertySequence])
-	e.AggregateVersion = whole(e.Properties[consumer.PropertyAggregateVersion])
+	e.Sequence = integer(e.Properties[consumer.PropertySequence])
+	e.AggregateVersion = integer(e.Properties[consumer.PropertyAggregateVersion])
 }
 
-// whole returns an integer of any width; 0 for anything else.
-func whole(v any) int64 {
+// integer converts an integer of any width, and returns 0 for anything else. The widths differ
+// because AMQP clients encode small numbers in fewer bytes.
+func integer(v any) int64 {
 	switch n := v.(type) {
 	case int64:
 		return n

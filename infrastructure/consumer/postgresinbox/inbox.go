@@ -14,7 +14,7 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// Pool is what an inbox needs of a *pgxpool.Pool.
+// Pool contains the methods of *pgxpool.Pool that an inbox uses.
 type Pool interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
@@ -30,10 +30,9 @@ type Inbox struct {
 
 var _ consumer.Inbox = (*Inbox)(nil)
 
-// Options are the choices of New. Zero means the default.
+// Options are the options of New. Zero means the default.
 type Options struct {
-	// Table holds the marks, with its schema before a dot if it has one. Default
-	// "feedbox_inbox".
+	// Table contains the marks. It may have a schema: "schema.table". Default "feedbox_inbox".
 	Table string
 }
 
@@ -49,10 +48,10 @@ func New(pool Pool, consumer string, opts *Options) (*Inbox, error) {
 	return &Inbox{pool, consumer, pgx.Identifier(strings.Split(cmp.Or(o.Table, "feedbox_inbox"), ".")).Sanitize()}, nil
 }
 
-// Create creates the table if it is not there. Several may do it at once.
+// Create creates the table unless it exists. It is safe to call from several processes at once.
 func (b *Inbox) Create(ctx context.Context) error {
 	return wrap("create the inbox", pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
-		// Of two that find no table the second would fail.
+		// Without the lock, the second of two concurrent calls that both find no table would fail.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('feedbox ' || $1, 0))`, b.table); err != nil {
 			return err
 		}
@@ -73,7 +72,7 @@ func (b *Inbox) Last(ctx context.Context, key string) (m consumer.Mark, err erro
 	return m, wrap("read the inbox of key "+key, err)
 }
 
-// Record implements consumer.Inbox. What Do has marked stays as it is.
+// Record implements consumer.Inbox. It does not change a mark that Do has stored.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	_, err := b.pool.Exec(ctx, `INSERT INTO `+b.table+` AS b (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (consumer, key) DO UPDATE SET sequence = EXCLUDED.sequence, aggregate_version = EXCLUDED.aggregate_version, event_id = EXCLUDED.event_id, handled_at = now()
@@ -81,17 +80,16 @@ func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	return wrap("write the inbox of key "+key, err)
 }
 
-// Do runs handle in a transaction that also marks e, and commits it. An event that was handled
-// before is left out, without an error. After any error nothing of the transaction is stored,
-// unless it is the answer to the commit that was lost: the event has to come again, and is
-// left out then.
+// Do runs handle in a transaction that also records e, and commits it. It skips an event that was
+// handled before, without an error. After an error the event must be redelivered. Nothing was stored,
+// unless the response to the commit was lost; Do then skips the redelivered event.
 func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx context.Context, tx pgx.Tx) error) error {
 	if e == nil || e.Key == "" || e.ID == "" {
 		return errors.New("postgres inbox: an event with a key and an id is required")
 	}
 	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
 		var last consumer.Mark
-		// A row that changes nothing is locked, too, until the end.
+		// The update changes nothing. It locks an existing row until the transaction ends.
 		err := tx.QueryRow(ctx, `INSERT INTO `+b.table+` (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, 0, 0, '')
 			ON CONFLICT (consumer, key) DO UPDATE SET key = EXCLUDED.key RETURNING sequence, aggregate_version, event_id`, b.consumer, e.Key).
 			Scan(&last.Sequence, &last.AggregateVersion, &last.EventID)
@@ -113,18 +111,18 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 	return wrap("handle event "+e.ID+" of key "+e.Key, err)
 }
 
-var errHandled = errors.New("the event was handled before")
+var errHandled = errors.New("event already handled")
 
-// Forget deletes the marks of keys whose last event was handled longer ago than age, which should
-// exceed the time in which an event may come again. It returns how many there were.
+// Forget deletes the marks of keys whose last event was handled longer ago than age. The age should
+// exceed the time within which an event may be redelivered. It returns the number of deleted marks.
 func (b *Inbox) Forget(ctx context.Context, age time.Duration) (keys int64, err error) {
 	done, err := b.pool.Exec(ctx, `DELETE FROM `+b.table+` WHERE consumer = $1 AND handled_at < now() - make_interval(secs => $2)`, b.consumer, age.Seconds())
 	return done.RowsAffected(), wrap("forget old marks", err)
 }
 
-func wrap(what string, err error) error {
+func wrap(operation string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return fmt.Errorf("%s: %w", operation, err)
 }

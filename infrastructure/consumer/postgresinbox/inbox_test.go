@@ -30,7 +30,7 @@ func newBilling(t *testing.T) *billing {
 	b.Inbox, err = postgresinbox.New(pool, "billing", nil)
 	must(t, err)
 	var processes sync.WaitGroup
-	for range 8 { // that begin at the same time
+	for range 8 { // all at once
 		processes.Go(func() {
 			if err := b.Create(t.Context()); err != nil {
 				t.Error(err)
@@ -81,7 +81,7 @@ func TestInbox(t *testing.T) {
 	ctx := t.Context()
 	b.want(t, 0, nil)
 
-	// What a handler writes is stored with the mark, or neither is.
+	// The writes of a handler and the mark are stored together.
 	wrong := errors.New("wrong")
 	if err := b.Do(ctx, event(1), func(ctx context.Context, tx pgx.Tx) error {
 		must(t, b.add(event(1))(ctx, tx))
@@ -95,7 +95,7 @@ func TestInbox(t *testing.T) {
 	}
 	b.want(t, 6, event(3))
 
-	// Two holders of a key, of which one does not know that it lost it: one handles the event.
+	// A process that has not noticed that it lost the key waits, and the event is handled once.
 	other := make(chan error, 1)
 	must(t, b.Do(ctx, event(4), func(ctx context.Context, tx pgx.Tx) error {
 		go func() { other <- b.Do(t.Context(), event(4), b.add(event(4))) }()
@@ -107,14 +107,14 @@ func TestInbox(t *testing.T) {
 	must(t, <-other)
 	b.want(t, 10, event(4))
 
-	// The kit's own record finds the mark, and never moves it back.
+	// The Record call of the kit finds the mark and never moves it back.
 	must(t, b.Record(ctx, "k", event(4).Mark()))
 	must(t, b.Record(ctx, "k", event(2).Mark()))
 	b.want(t, 10, event(4))
-	must(t, b.Record(ctx, "k", event(5).Mark())) // set aside by the kit
+	must(t, b.Record(ctx, "k", event(5).Mark())) // as after a dead letter
 	b.want(t, 10, event(5))
 
-	// Consumers do not meet.
+	// Consumers have separate marks.
 	shipping, err := postgresinbox.New(b.pool, "shipping", &postgresinbox.Options{Table: "public.feedbox_inbox"})
 	must(t, err)
 	if mark, err := shipping.Last(ctx, "k"); err != nil || mark != (consumer.Mark{}) {
@@ -126,14 +126,13 @@ func TestInbox(t *testing.T) {
 	if n, err := b.Forget(ctx, time.Hour); n != 0 || err != nil {
 		t.Errorf("forgotten: %d, %v", n, err)
 	}
-	if n, err := b.Forget(ctx, -time.Hour); n != 1 || err != nil { // all that is older than in an hour
+	if n, err := b.Forget(ctx, -time.Hour); n != 1 || err != nil { // all marks, because the limit is one hour ahead
 		t.Errorf("forgotten: %d, %v", n, err)
 	}
 	b.want(t, 11, nil)
 }
 
-// Without sequences, events go by their version and id.
-func TestWithoutSequences(t *testing.T) {
+func TestEventsWithoutSequenceAreComparedByVersionAndID(t *testing.T) {
 	b := newBilling(t)
 	bare := func(id string, version int64) *consumer.Event {
 		return &consumer.Event{ID: id, Key: "k", AggregateVersion: version}
@@ -148,16 +147,16 @@ func TestWithoutSequences(t *testing.T) {
 	must(t, b.Record(t.Context(), "k", bare("d", 3).Mark()))
 	b.want(t, 0, bare("d", 3))
 
-	// A broker of others may give no ids.
+	// Events of other publishers may have no id.
 	for _, n := range []int64{4, 5} {
 		must(t, b.Record(t.Context(), "k", consumer.Mark{Sequence: n}))
 	}
 	b.want(t, 0, &consumer.Event{Key: "k", Sequence: 5})
 }
 
-func TestWrongUse(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	if _, err := postgresinbox.New(nil, "billing", nil); err == nil {
-		t.Error("no pool")
+		t.Error("New accepts a nil pool")
 	}
 	b, err := postgresinbox.New(&pgxpool.Pool{}, "billing", nil)
 	must(t, err)

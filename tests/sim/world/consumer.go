@@ -80,7 +80,7 @@ func (r *received) observe(n *nic, o consumer.Outcome) {
 	switch {
 	case o.Verdict == consumer.Duplicate || o.Verdict == consumer.Stale:
 		r.repeats++
-	case o.Verdict == consumer.Gap && o.Action != consumer.PutBack:
+	case o.Verdict == consumer.Gap && o.Action != consumer.Abandoned:
 		r.lost = append(r.lost, verify.Loss{Key: o.Event.Key, First: o.Event.Sequence - o.Missing, Last: o.Event.Sequence - 1})
 	}
 }

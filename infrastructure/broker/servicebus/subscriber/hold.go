@@ -20,7 +20,7 @@ type hold struct {
 	shown   *Session           // as handlers see it
 	queue   chan *amqp.Message // received, in order; closed when no more come
 	lose    context.CancelCauseFunc
-	key     handling.Key  // what is known of the key
+	key     handling.KeyProcessor  // what is known of the key
 	permit  bool          // this session has one
 	tooMany chan struct{} // of the present rest: closed when the session is to be given back
 
@@ -35,7 +35,7 @@ func (p *SessionProcessor) hold(ctx, working context.Context, s *accepted) {
 	locked, lose := context.WithCancelCause(working)
 	h := &hold{
 		p: p, session: s, shown: &Session{id: s.id, link: s.link}, lose: lose,
-		key:   handling.Key{Work: &p.work, Inbox: p.opts.Inbox, GapDeliveries: p.opts.GapDeliveries},
+		key:   handling.KeyProcessor{Runner: &p.work, Inbox: p.opts.Inbox, GapDeliveries: p.opts.GapDeliveries},
 		queue: make(chan *amqp.Message, p.opts.Prefetch), observed: closed,
 	}
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -87,7 +87,7 @@ func (h *hold) work(ctx, locked context.Context) {
 		return
 	}
 	began := time.Now()
-	if err := h.key.Open(locked, h.session.id); err != nil {
+	if err := h.key.Load(locked, h.session.id); err != nil {
 		h.p.work.Log.WarnContext(ctx, "the inbox does not answer", "session", h.session.id, "error", err)
 		h.freePermit()
 		handling.Wait(ctx, locked, h.p.work.Backoff(1)) // holding the session, or it would be back at once
@@ -164,7 +164,7 @@ func (h *hold) await(ctx, locked context.Context) *amqp.Message {
 // event was put back it may not: those behind it would overtake it.
 func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 	out := &consumer.Outcome{Event: newEvent(h.session.id, m)}
-	h.key.Apply(locked, out)
+	h.key.Process(locked, out)
 	before, observed := h.observed, make(chan struct{})
 	h.observed = observed
 	end := func(ctx context.Context) {
@@ -183,7 +183,7 @@ func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 		})
 		return true
 	}
-	if !handling.SetAside(out.Err) {
+	if !handling.IsFinal(out.Err) {
 		h.freePermit() // for others meanwhile
 		handling.Wait(ctx, locked, h.p.work.Backoff(out.Event.DeliveryCount))
 	}
@@ -195,5 +195,5 @@ func (h *hold) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 			h.p.work.Log.WarnContext(locked, "an event that was set aside is not marked in the inbox", "session", h.session.id, "error", err)
 		}
 	}
-	return out.Action != consumer.PutBack
+	return out.Action != consumer.Abandoned
 }

@@ -18,7 +18,7 @@ import (
 // Processor hands the events of a source without sessions to a Handler, several at a time
 // and in no order. It has no inbox: an event that comes again is handled again.
 type Processor struct {
-	work      handling.Work
+	work      handling.Runner
 	opts      Options
 	connector *connector
 }
@@ -30,11 +30,11 @@ func NewProcessor(namespace servicebus.ClientConfig, source Source, handler cons
 		p.opts = *opts
 	}
 	o := &p.opts
-	p.work = handling.Work{
+	p.work = handling.Runner{
 		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))
-	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Complete()); err != nil {
+	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Init()); err != nil {
 		return nil, fmt.Errorf("new processor: %w", err)
 	}
 	p.connector = newConnector(n, source, p.work.Log)
@@ -125,7 +125,7 @@ func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Messa
 	out := consumer.Outcome{Event: newEvent(keyOf(m), m)}
 	out.Err = p.work.Handle(locked, out.Event)
 	<-permits
-	if out.Err != nil && !handling.SetAside(out.Err) {
+	if out.Err != nil && !handling.IsFinal(out.Err) {
 		handling.Wait(ctx, locked, p.work.Backoff(out.Event.DeliveryCount))
 	}
 	patience, cancel := bounded(locked)

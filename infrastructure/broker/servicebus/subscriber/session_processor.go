@@ -16,7 +16,7 @@ import (
 // SessionProcessor hands the events of a source with sessions to a Handler, those of a
 // session in their order.
 type SessionProcessor struct {
-	work      handling.Work
+	work      handling.Runner
 	opts      SessionOptions
 	connector *connector
 	permits   chan struct{} // one for each session that is being handled
@@ -34,11 +34,11 @@ func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handl
 		p.opts = *opts
 	}
 	o := &p.opts
-	p.work = handling.Work{
+	p.work = handling.Runner{
 		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))
-	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Complete()); err != nil {
+	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Init()); err != nil {
 		return nil, fmt.Errorf("new session processor: %w", err)
 	}
 	p.connector = newConnector(n, source, p.work.Log)

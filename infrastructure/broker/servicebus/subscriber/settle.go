@@ -30,7 +30,7 @@ func settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, out *consume
 		out.Action = consumer.Deferred
 		err = r.ModifyMessage(ctx, m, &amqp.ModifyMessageOptions{UndeliverableHere: true})
 	default:
-		out.Action = consumer.PutBack
+		out.Action = consumer.Abandoned
 		err = r.ModifyMessage(ctx, m, nil)
 	}
 	if err != nil {

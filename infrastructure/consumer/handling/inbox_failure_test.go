@@ -10,31 +10,30 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// Failures of the inbox are no attempts: neither to read a mark nor to write one.
-func TestTheInboxIsAway(t *testing.T) {
+func TestInboxFailuresDoNotCountAsAttempts(t *testing.T) {
 	for _, fails := range []string{"Last", "Record"} {
 		box := &failing{Inbox: consumer.NewMemoryInbox(0), fails: fails}
-		run(t, consumer.Options{Inbox: box, Attempts: 2}, func(context.Context, *consumer.Event) error { return nil }, func(d *desk) {
+		run(t, consumer.Options{Inbox: box, Attempts: 2}, func(context.Context, *consumer.Event) error { return nil }, func(d *broker) {
 			box.until = time.Now().Add(10 * time.Minute)
 			d.deliver("a", 1)
-			done := func() bool {
+			handled := func() bool {
 				d.mu.Lock()
 				defer d.mu.Unlock()
 				return slices.Contains(d.outcomes, "a1 handled")
 			}
 			time.Sleep(9 * time.Minute)
-			if done() {
-				t.Errorf("%s: done while the inbox was away", fails)
+			if handled() {
+				t.Errorf("%s: handled while the inbox was unavailable", fails)
 			}
-			d.want(t, fails+": letters", &d.letters, 2*time.Minute)
-			if !done() {
-				t.Errorf("%s: not done when the inbox was back", fails)
+			d.want(t, fails+": dead letters", &d.deadLetters, 2*time.Minute)
+			if !handled() {
+				t.Errorf("%s: not handled after the inbox recovered", fails)
 			}
 		})
 	}
 }
 
-// failing is an inbox one of whose methods fails for a while.
+// failing is an inbox with one method that fails until a time.
 type failing struct {
 	consumer.Inbox
 	fails string
@@ -43,7 +42,7 @@ type failing struct {
 
 func (f *failing) err(method string) error {
 	if method == f.fails && time.Now().Before(f.until) {
-		return errors.New("the inbox is away")
+		return errors.New("inbox unavailable")
 	}
 	return nil
 }

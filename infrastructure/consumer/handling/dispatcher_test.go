@@ -14,26 +14,26 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
-// desk is a broker of one queue and what became of its events.
-type desk struct {
-	lanes *handling.Lanes
-	ctx   context.Context //nolint:containedctx // of Run
-	life  context.Context //nolint:containedctx // of what is delivered
-	lose  context.CancelCauseFunc
+// broker is a broker of one queue, and records the outcomes of its events.
+type broker struct {
+	dispatcher *handling.Dispatcher
+	ctx        context.Context //nolint:containedctx // of Run
+	locked     context.Context //nolint:containedctx // of the deliveries
+	loseLocks  context.CancelCauseFunc
 
-	mu       sync.Mutex // guards what follows
-	handled  []string   // as handlers ended
-	outcomes []string   // "id action"
-	letters  []string   // "id reason"
-	fails    bool       // to store dead letters
+	mu          sync.Mutex // guards the fields below
+	handled     []string   // in the order in which handlers returned
+	outcomes    []string   // "id action"
+	deadLetters []string   // "id reason"
+	fails       bool       // dead letters are refused
 }
 
-func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *consumer.Event) error, test func(d *desk)) {
+func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *consumer.Event) error, test func(d *broker)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{}
+		d := &broker{}
 		o.Observe = d.observe
 		var err error
-		d.lanes, err = handling.NewLanes(func(ctx context.Context, e *consumer.Event) error {
+		d.dispatcher, err = handling.NewDispatcher(func(ctx context.Context, e *consumer.Event) error {
 			err := handler(ctx, e)
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -48,8 +48,8 @@ func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *
 		ready, done := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(done)
-			d.lanes.Run(d.ctx, []handling.Receiver{func(ctx, working context.Context) error {
-				d.life, d.lose = context.WithCancelCause(working)
+			d.dispatcher.Run(d.ctx, []handling.Receiver{func(ctx, working context.Context) error {
+				d.locked, d.loseLocks = context.WithCancelCause(working)
 				close(ready)
 				<-ctx.Done()
 				return nil
@@ -59,48 +59,47 @@ func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *
 		test(d)
 		stop()
 		<-done
-		d.lose(nil)
+		d.loseLocks(nil)
 	})
 }
 
-func (d *desk) observe(_ context.Context, o consumer.Outcome) {
+func (d *broker) observe(_ context.Context, o consumer.Outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.outcomes = append(d.outcomes, fmt.Sprint(o.Event.ID, " ", o.Action))
 }
 
-func (d *desk) deliver(key string, sequences ...int64) {
+func (d *broker) deliver(key string, sequences ...int64) {
 	for _, n := range sequences {
 		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, DeliveryCount: 1}
-		d.lanes.Add(d.ctx, &handling.Delivery{
-			Event: e, Life: d.life, Complete: func(o consumer.Outcome) { d.observe(d.ctx, o) },
-			DeadLetter: func(_ context.Context, letter *consumer.DeadLetterError) error {
+		d.dispatcher.Add(d.ctx, &handling.Delivery{
+			Event: e, Context: d.locked, Complete: func(o consumer.Outcome) { d.observe(d.ctx, o) },
+			DeadLetter: func(_ context.Context, reason *consumer.DeadLetterError) error {
 				d.mu.Lock()
 				defer d.mu.Unlock()
 				if d.fails {
-					return errors.New("no room")
+					return errors.New("dead-letter queue full")
 				}
-				d.letters = append(d.letters, e.ID+" "+letter.Reason)
+				d.deadLetters = append(d.deadLetters, e.ID+" "+reason.Reason)
 				return nil
 			},
 		})
 	}
 }
 
-// want compares after a while.
-func (d *desk) want(t *testing.T, what string, got *[]string, after time.Duration, want ...string) {
+// want compares *got after a time.
+func (d *broker) want(t *testing.T, name string, got *[]string, after time.Duration, want ...string) {
 	t.Helper()
 	time.Sleep(after)
 	synctest.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !slices.Equal(*got, want) {
-		t.Errorf("%s %q, want %q", what, *got, want)
+		t.Errorf("%s %q, want %q", name, *got, want)
 	}
 }
 
-// A key that waits holds what follows it; other keys go on.
-func TestAFailedEventHoldsItsKeyOnly(t *testing.T) {
+func TestFailedEventBlocksOnlyItsKey(t *testing.T) {
 	failures := 0
 	run(t, consumer.Options{Concurrency: 1}, func(_ context.Context, e *consumer.Event) error {
 		if e.ID == "a1" && e.DeliveryCount <= 2 {
@@ -108,20 +107,20 @@ func TestAFailedEventHoldsItsKeyOnly(t *testing.T) {
 			panic("not yet")
 		}
 		return nil
-	}, func(d *desk) {
+	}, func(d *broker) {
 		d.deliver("a", 1, 2)
-		synctest.Wait() // one permit: the keys have no order of their own
+		synctest.Wait() // with one permit, either key could be first
 		d.deliver("b", 1, 2)
-		d.want(t, "at once", &d.outcomes, 0, "a1 put_back", "b1 handled", "b2 handled")
-		d.want(t, "in the end", &d.outcomes, 10*time.Second, "a1 put_back", "b1 handled", "b2 handled", "a1 put_back", "a1 handled", "a2 handled")
+		d.want(t, "at once", &d.outcomes, 0, "a1 abandoned", "b1 handled", "b2 handled")
+		d.want(t, "in the end", &d.outcomes, 10*time.Second, "a1 abandoned", "b1 handled", "b2 handled", "a1 abandoned", "a1 handled", "a2 handled")
 	})
 }
 
-func TestKeysAreHandledBesideEachOther(t *testing.T) {
+func TestKeysAreHandledInParallel(t *testing.T) {
 	run(t, consumer.Options{Concurrency: 3}, func(context.Context, *consumer.Event) error {
 		time.Sleep(time.Second)
 		return nil
-	}, func(d *desk) {
+	}, func(d *broker) {
 		for k := range 6 {
 			d.deliver(fmt.Sprint("k", k, "."), 1, 2)
 		}
@@ -135,7 +134,7 @@ func TestKeysAreHandledBesideEachOther(t *testing.T) {
 	})
 }
 
-func TestDeadLetters(t *testing.T) {
+func TestFinalErrorsAreDeadLettered(t *testing.T) {
 	run(t, consumer.Options{Attempts: 3}, func(_ context.Context, e *consumer.Event) error {
 		switch e.ID {
 		case "a1":
@@ -146,7 +145,7 @@ func TestDeadLetters(t *testing.T) {
 			return consumer.Defer()
 		}
 		return nil
-	}, func(d *desk) {
+	}, func(d *broker) {
 		d.fails = true
 		d.deliver("a", 1, 2, 3, 4)
 		time.Sleep(time.Minute)
@@ -155,13 +154,12 @@ func TestDeadLetters(t *testing.T) {
 		d.outcomes = nil
 		d.mu.Unlock()
 		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 dead_lettered", "a2 dead_lettered", "a3 dead_lettered", "a4 handled")
-		d.want(t, "letters", &d.letters, 0, "a1 too_many_attempts", "a2 unknown", "a3 cannot_defer")
+		d.want(t, "dead letters", &d.deadLetters, 0, "a1 too_many_attempts", "a2 unknown", "a3 cannot_defer")
 	})
 }
 
-// An event that came before its predecessor waits for it, but not for ever.
-func TestAGapIsWaitedFor(t *testing.T) {
-	run(t, consumer.Options{}, func(context.Context, *consumer.Event) error { return nil }, func(d *desk) {
+func TestGapDelaysEventsForALimitedTime(t *testing.T) {
+	run(t, consumer.Options{}, func(context.Context, *consumer.Event) error { return nil }, func(d *broker) {
 		d.deliver("a", 1, 3, 4, 2, 2, 1)
 		d.want(t, "handled", &d.handled, 10*time.Second, "a1", "a2", "a3", "a4")
 		d.deliver("a", 6)
@@ -169,21 +167,21 @@ func TestAGapIsWaitedFor(t *testing.T) {
 	})
 }
 
-// What the broker may have given to others is not begun, and what it delivers again waits until
-// the handler that still runs has ended; then the inbox knows.
-func TestLostDeliveriesComeAgain(t *testing.T) {
+// An event with a lost lock is not handled. Its redelivery waits until the running handler of the key
+// has returned, so that the inbox detects a duplicate.
+func TestRedeliveryWaitsForTheRunningHandler(t *testing.T) {
 	var cause error
 	run(t, consumer.Options{}, func(ctx context.Context, e *consumer.Event) error {
 		if e.ID == "a1" {
-			time.Sleep(5 * time.Second) // does not look at ctx
+			time.Sleep(5 * time.Second) // ignores ctx
 			cause = context.Cause(ctx)
 		}
 		return nil
-	}, func(d *desk) {
+	}, func(d *broker) {
 		d.deliver("a", 1, 2, 3)
 		time.Sleep(time.Second)
-		d.lose(consumer.ErrLockLost)
-		d.life, d.lose = context.WithCancelCause(context.WithoutCancel(d.life))
+		d.loseLocks(consumer.ErrLockLost)
+		d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
 		d.deliver("a", 1, 2, 3)
 		d.want(t, "handled", &d.handled, time.Minute, "a1", "a2", "a3")
 		d.want(t, "outcomes", &d.outcomes, 0, "a1 handled", "a1 dropped", "a2 handled", "a3 handled")
@@ -193,8 +191,7 @@ func TestLostDeliveriesComeAgain(t *testing.T) {
 	})
 }
 
-// At a stop handlers end, and nothing is begun.
-func TestDrain(t *testing.T) {
+func TestDrainFinishesHandlersAndStartsNone(t *testing.T) {
 	began := time.Time{}
 	var cause error
 	run(t, consumer.Options{DrainTimeout: 3 * time.Second}, func(ctx context.Context, e *consumer.Event) error {
@@ -205,13 +202,13 @@ func TestDrain(t *testing.T) {
 		<-ctx.Done()
 		cause = context.Cause(ctx)
 		return ctx.Err()
-	}, func(d *desk) {
+	}, func(d *broker) {
 		d.deliver("a", 1, 2)
 		d.deliver("b", 1)
 		synctest.Wait()
 		began = time.Now()
 		t.Cleanup(func() {
-			if !slices.Equal(d.outcomes, []string{"a1 handled", "b1 put_back"}) {
+			if !slices.Equal(d.outcomes, []string{"a1 handled", "b1 abandoned"}) {
 				t.Errorf("outcomes %q", d.outcomes)
 			}
 		})

@@ -1,0 +1,236 @@
+package handling
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+
+	"feedbox/infrastructure/consumer"
+)
+
+// Dispatcher handles the events of a key in order and different keys in parallel, for brokers whose
+// queues mix keys. It has a queue and a goroutine for each key that has events.
+//
+//	an event:          first of its key, permit            handled, dropped
+//	        [waiting] ---------------------> [handled] ------------------> settled
+//	            ^                               |   |      final error, Attempts exceeded
+//	            +----------- backoff -----------+   +--------------------> dead-lettered
+//	                  failed, after a gap
+//
+// An event whose Context has ended is removed in every state, because the broker redelivers it. A
+// redelivered event waits until the running handler of its key has returned. No event leaves
+// [waiting] after Run's context has ended.
+type Dispatcher struct {
+	runner        Runner
+	inbox         consumer.Inbox
+	attempts      int
+	gapDeliveries int
+	permits       chan struct{} // one held for each event that is being handled
+
+	mu      sync.Mutex             // guards queues
+	queues  map[string][]*Delivery // by key; a key has an entry while it has a goroutine
+	serving sync.WaitGroup         // goroutines of keys
+}
+
+// Delivery is one delivery of an event by the broker.
+type Delivery struct {
+	Event *consumer.Event
+	// Context ends when the broker may deliver the event to another consumer.
+	Context context.Context //nolint:containedctx // each delivery has its own, and one goroutine handles many
+	// Complete settles the event with the broker and passes the result to Dispatcher.Settled.
+	Complete func(out consumer.Outcome)
+	// DeadLetter stores a copy of the event in the dead-letter queue. The event itself is
+	// completed afterwards.
+	DeadLetter func(ctx context.Context, reason *consumer.DeadLetterError) error
+
+	failures        int // consecutive, of any kind
+	handlerFailures int
+}
+
+// NewDispatcher returns a dispatcher without events.
+func NewDispatcher(handler consumer.Handler, o consumer.Options) (*Dispatcher, error) {
+	d := &Dispatcher{
+		runner: Runner{
+			Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
+		},
+		inbox: o.Inbox, attempts: cmp.Or(o.Attempts, 10), gapDeliveries: cmp.Or(o.GapDeliveries, 3),
+		queues: make(map[string][]*Delivery),
+	}
+	if d.inbox == nil {
+		d.inbox = consumer.NewMemoryInbox(0)
+	}
+	if o.Concurrency < 0 {
+		return nil, errors.New("option Concurrency must be positive")
+	}
+	d.permits = make(chan struct{}, cmp.Or(o.Concurrency, 8))
+	return d, d.runner.Init()
+}
+
+// Log returns the log of the consumer.
+func (d *Dispatcher) Log() *slog.Logger { return d.runner.Log }
+
+// Receiver receives from the broker and adds deliveries. Their contexts are derived from working.
+type Receiver func(ctx, working context.Context) error
+
+// Run calls each receiver repeatedly until ctx ends, and with a backoff after an error. It returns
+// when the receivers have returned and no handler runs, which DrainTimeout bounds. Before it returns
+// it calls release to abandon unsettled events.
+func (d *Dispatcher) Run(ctx context.Context, receivers []Receiver, release func(ctx context.Context)) {
+	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		var receiving sync.WaitGroup
+		for _, r := range receivers {
+			receiving.Go(func() { d.receive(ctx, working, r) })
+		}
+		receiving.Wait()
+		d.serving.Wait()
+		release(context.WithoutCancel(ctx))
+	}()
+	d.runner.Drain(ctx, done, cancel)
+}
+
+func (d *Dispatcher) receive(ctx, working context.Context, receiver Receiver) {
+	for failures := 0; ctx.Err() == nil; {
+		err := receiver(ctx, working)
+		if err == nil {
+			failures = 0
+		} else if ctx.Err() == nil {
+			failures++
+			d.runner.Log.WarnContext(ctx, "receiving failed", "error", err, "failures", failures)
+			Wait(ctx, ctx, d.runner.Backoff(failures))
+		}
+	}
+}
+
+// Add appends a delivery to the queue of its key. ctx is the context of Run.
+func (d *Dispatcher) Add(ctx context.Context, m *Delivery) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := m.Event.Key
+	waiting, running := d.queues[key]
+	d.queues[key] = append(waiting, m)
+	if !running {
+		d.serving.Go(func() { d.serve(ctx, key) })
+	}
+}
+
+// serve handles the deliveries of a key until its queue is empty.
+func (d *Dispatcher) serve(ctx context.Context, key string) {
+	k := &KeyProcessor{Runner: &d.runner, Inbox: d.inbox, GapDeliveries: d.gapDeliveries}
+	loaded := false
+	for m := d.next(key, k); m != nil; m = d.next(key, k) {
+		if !d.acquirePermit(ctx, m) {
+			continue
+		}
+		out := consumer.Outcome{Event: m.Event}
+		if !loaded {
+			out.Err = k.Load(m.Context, key)
+		}
+		handlerFailed := false
+		if loaded = out.Err == nil; loaded {
+			handlerFailed = k.Process(m.Context, &out)
+		}
+		<-d.permits
+		if !d.settle(ctx, k, m, out, handlerFailed) {
+			loaded = false
+		}
+	}
+}
+
+// next removes the next delivery from the queue of a key. If the first one comes after a gap, next
+// returns the first delivery that does not. If the queue is empty, next deletes it and returns nil.
+func (d *Dispatcher) next(key string, k *KeyProcessor) *Delivery {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	waiting := d.queues[key]
+	if len(waiting) == 0 {
+		delete(d.queues, key)
+		return nil
+	}
+	i := 0
+	if k.IsGap(waiting[0].Event) {
+		i = max(0, slices.IndexFunc(waiting, func(m *Delivery) bool { return !k.IsGap(m.Event) }))
+	}
+	m := waiting[i]
+	d.queues[key] = slices.Delete(waiting, i, i+1)
+	return m
+}
+
+// acquirePermit blocks until m may be handled. It reports false if m must not be handled any more.
+func (d *Dispatcher) acquirePermit(ctx context.Context, m *Delivery) bool {
+	if ctx.Err() != nil || m.Context.Err() != nil {
+		return false
+	}
+	select {
+	case d.permits <- struct{}{}:
+		if ctx.Err() == nil && m.Context.Err() == nil {
+			return true
+		}
+		<-d.permits
+	case <-ctx.Done():
+	case <-m.Context.Done():
+	}
+	return false
+}
+
+// settle completes or dead-letters a delivery, or inserts it at the front of its queue again and waits
+// for the backoff. It reports whether the mark of k is still that of the inbox.
+func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, out consumer.Outcome, handlerFailed bool) (loaded bool) {
+	loaded = out.Err == nil || handlerFailed || errors.Is(out.Err, errWaitForMissing)
+	if handlerFailed && m.Context.Err() == nil {
+		m.handlerFailures++
+		if reason := d.deadLetterReason(m, out.Err); reason != nil {
+			if err := m.DeadLetter(m.Context, reason); err != nil {
+				out.Err = fmt.Errorf("dead-letter event %s: %w", m.Event.ID, err)
+			} else {
+				out.Action = consumer.DeadLettered
+				if err := k.Record(m.Context, m.Event); err != nil {
+					loaded = false
+					d.runner.Log.WarnContext(ctx, "dead letter not recorded in the inbox", "error", err)
+				}
+			}
+		}
+	}
+	if out.Err == nil || out.Action == consumer.DeadLettered {
+		m.Complete(out)
+		return loaded
+	}
+	out.Action = consumer.Abandoned
+	d.runner.Observe(m.Context, out)
+	m.failures++
+	m.Event.DeliveryCount++
+	d.mu.Lock()
+	d.queues[m.Event.Key] = slices.Insert(d.queues[m.Event.Key], 0, m)
+	d.mu.Unlock()
+	Wait(ctx, m.Context, d.runner.Backoff(m.failures))
+	return loaded
+}
+
+// Settled reports the outcome of a completed delivery to the observer. err is the error of the
+// settlement.
+func (d *Dispatcher) Settled(ctx context.Context, out consumer.Outcome, err error) {
+	if err != nil {
+		out.Action, out.Err = consumer.Unsettled, errors.Join(out.Err, err)
+	}
+	d.runner.Observe(ctx, out)
+}
+
+// deadLetterReason returns why a failed event is dead-lettered, or nil if it is retried.
+func (d *Dispatcher) deadLetterReason(m *Delivery, err error) *consumer.DeadLetterError {
+	reason, _ := errors.AsType[*consumer.DeadLetterError](err)
+	switch {
+	case reason != nil:
+	case errors.Is(err, consumer.Defer()):
+		return &consumer.DeadLetterError{Reason: consumer.ReasonCannotDefer, Err: errors.New("this broker cannot defer an event")}
+	case d.attempts > 0 && m.handlerFailures >= d.attempts:
+		return &consumer.DeadLetterError{Reason: consumer.ReasonAttempts, Err: err}
+	}
+	return reason
+}

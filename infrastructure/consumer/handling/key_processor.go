@@ -1,0 +1,69 @@
+package handling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"feedbox/infrastructure/consumer"
+)
+
+// KeyProcessor handles the events of one key for its owner. It serves one goroutine.
+type KeyProcessor struct {
+	*Runner
+	Inbox consumer.Inbox
+	// GapDeliveries is how often an event after a gap waits before it is handled without the
+	// missing event.
+	GapDeliveries int
+
+	last consumer.Mark
+}
+
+// Load reads the mark of the key from the inbox.
+func (k *KeyProcessor) Load(ctx context.Context, key string) (err error) {
+	k.last, err = k.Inbox.Last(ctx, key)
+	return err
+}
+
+// errWaitForMissing delays an event that was delivered before its predecessor.
+var errWaitForMissing = errors.New("an earlier event of the key is missing; waiting for it to arrive")
+
+// Process handles an event unless the inbox has seen it, and sets the verdict, action and error of
+// out. If there is no error, the event is recorded in the inbox and can be settled. An event that is
+// to be dead-lettered or deferred must be recorded by the caller after the broker has accepted that:
+// if it were recorded before, a failed attempt would lose the event. handlerFailed reports whether
+// the error is the handler's.
+func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome) (handlerFailed bool) {
+	e := out.Event
+	switch out.Verdict = consumer.Judge(k.last, e); out.Verdict {
+	case consumer.Duplicate, consumer.Stale:
+		out.Action = consumer.Dropped
+		return false
+	case consumer.Gap:
+		out.Missing = e.Sequence - k.last.Sequence - 1
+		if e.DeliveryCount <= k.GapDeliveries {
+			out.Err = errWaitForMissing
+			return false
+		}
+	case consumer.Fresh:
+	}
+	if out.Err = k.Handle(ctx, e); out.Err != nil {
+		return true
+	}
+	out.Err = k.Record(ctx, e)
+	return false
+}
+
+// IsGap reports whether an event before e has not been handled.
+func (k *KeyProcessor) IsGap(e *consumer.Event) bool {
+	return consumer.Judge(k.last, e) == consumer.Gap
+}
+
+// Record stores the mark of an event in the inbox.
+func (k *KeyProcessor) Record(ctx context.Context, e *consumer.Event) error {
+	if err := k.Inbox.Record(ctx, e.Key, e.Mark()); err != nil {
+		return fmt.Errorf("record event %s: %w", e.ID, err)
+	}
+	k.last = e.Mark()
+	return nil
+}
