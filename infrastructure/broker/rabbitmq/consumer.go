@@ -12,8 +12,8 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
-// Consumer gives the events of a group to a handler, those of a key in their order. Any number
-// of consumers may serve a group; each queue has one at a time.
+// Consumer passes the events of a group to a handler, in the order of their keys. A group may have any
+// number of consumers; each queue has one active consumer at a time.
 type Consumer struct {
 	client     *Client
 	group      Group
@@ -21,25 +21,26 @@ type Consumer struct {
 	dispatcher *handling.Dispatcher
 }
 
-// ConsumerOptions are the choices of NewConsumer. Zero means the default.
+// ConsumerOptions are the options of NewConsumer. Zero means the default.
 type ConsumerOptions struct {
 	consumer.Options
-	// Prefetch is how many events of a queue the broker sends ahead, those of waiting keys
-	// included: a queue with as many of these waits. It has to be the same for all consumers of
-	// a group, or the broker may deliver what one of them left in another order. Default 256.
+	// Prefetch is the number of unacknowledged events of a queue that the broker sends. It includes
+	// events of keys in backoff, so a queue stops if all of them wait. All consumers of a group must
+	// use the same value, otherwise the broker may redeliver events in a different order.
+	// Default 256.
 	Prefetch int
 }
 
-// NewConsumer returns a consumer of group, whose queues have to exist (Declare makes them). Of
-// group Name and Queues count. It does no I/O. The client stays the caller's; it should be one
-// that no publisher uses, since a broker that is full holds up the connections of those.
+// NewConsumer returns a consumer of group, whose queues must exist (see Declare). It uses only Name
+// and Queues of group. It does no I/O and does not close the client. Do not share the client with a
+// publisher, because a broker short of memory or disk blocks the connections of publishers.
 func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *ConsumerOptions) (*Consumer, error) {
 	o := cmp.Or(opts, &ConsumerOptions{})
 	c := &Consumer{client: client, prefetch: cmp.Or(o.Prefetch, 256)}
 	var faults [3]error
 	c.group, faults[0] = group.withDefaults()
 	if client == nil || c.prefetch < 0 {
-		faults[1] = errors.New("give a client, and a Prefetch that is positive")
+		faults[1] = errors.New("a client and a positive Prefetch are required")
 	}
 	c.dispatcher, faults[2] = handling.NewDispatcher(handler, o.Options)
 	if err := errors.Join(faults[:]...); err != nil {
@@ -48,24 +49,25 @@ func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *Co
 	return c, nil
 }
 
-// Run receives until ctx ends, drains and returns nil. It survives failures of the broker and
-// of the handler. Run may be called again after it returned.
+// Run receives events until ctx ends, then drains and returns nil. It retries after failures of the
+// broker and of the handler. Run may be called again after it has returned.
 func (c *Consumer) Run(ctx context.Context) error {
-	var all []*receiving
+	var queues []*queueReceiver
 	var receivers []handling.Receiver
 	for _, queue := range c.group.queues() {
-		r := &receiving{Consumer: c, queue: queue}
-		all, receivers = append(all, r), append(receivers, r.receive)
+		r := &queueReceiver{Consumer: c, queue: queue}
+		queues, receivers = append(queues, r), append(receivers, r.receive)
 	}
 	c.dispatcher.Run(ctx, receivers, func(context.Context) {
-		for _, r := range all {
+		for _, r := range queues {
 			r.end(nil)
 		}
 	})
 	return nil
 }
 
-// open opens a channel of the consumer. If ctx ends then, the others of its connection go on.
+// open opens a channel. If ctx ends meanwhile, open continues until dialTimeout, because to abort it
+// would close the connection and with it the other channels.
 func (c *Consumer) open(ctx context.Context, prepare func(s *session, ch *amqp.Channel) error) error {
 	if _, err := c.client.connect(ctx); err != nil {
 		return err
@@ -75,22 +77,22 @@ func (c *Consumer) open(ctx context.Context, prepare func(s *session, ch *amqp.C
 	return c.client.open(ctx, prepare)
 }
 
-// receiving receives from a queue, over one channel after the other. What a channel has delivered
-// and is not acknowledged when it ends, the broker delivers again.
-type receiving struct {
+// queueReceiver receives from a queue on one channel at a time. If the channel ends, the broker
+// redelivers its unacknowledged events.
+type queueReceiver struct {
 	*Consumer
 	queue      string
 	channel    *amqp.Channel // nil: none is open
 	deliveries <-chan amqp.Delivery
 	ends       chan *amqp.Error
-	life       context.Context //nolint:containedctx // that of the channel's deliveries
+	owned      context.Context //nolint:containedctx // ends with the channel
 	lose       context.CancelCauseFunc
 }
 
-// receive subscribes to the queue, or hands on what comes until the subscription ends. If ctx
-// does, it stays for what is under way: another consumer would get later events of a key whose
-// handler still runs.
-func (r *receiving) receive(ctx, working context.Context) error {
+// receive subscribes to the queue, or dispatches deliveries until the subscription ends. It leaves the
+// subscription open if ctx ends, because another consumer would otherwise receive later events of a
+// key whose handler still runs.
+func (r *queueReceiver) receive(ctx, working context.Context) error {
 	if r.channel == nil {
 		return r.subscribe(ctx, working)
 	}
@@ -100,14 +102,14 @@ func (r *receiving) receive(ctx, working context.Context) error {
 			if !ok {
 				return r.lost()
 			}
-			r.dispatcher.Add(ctx, r.delivery(r.life, m))
+			r.dispatcher.Add(ctx, r.delivery(r.owned, m))
 		case <-ctx.Done():
 			return nil
 		}
 	}
 }
 
-func (r *receiving) subscribe(ctx, working context.Context) error {
+func (r *queueReceiver) subscribe(ctx, working context.Context) error {
 	err := r.open(ctx, func(_ *session, ch *amqp.Channel) (err error) {
 		r.ends = ch.NotifyClose(make(chan *amqp.Error, 1))
 		if err = ch.Qos(r.prefetch, 0, false); err == nil {
@@ -120,50 +122,50 @@ func (r *receiving) subscribe(ctx, working context.Context) error {
 		r.channel = nil
 		return fmt.Errorf("queue %s: %w", r.queue, err)
 	}
-	r.life, r.lose = context.WithCancelCause(working)
+	r.owned, r.lose = context.WithCancelCause(working)
 	return nil
 }
 
-// lost ends a channel whose subscription has ended, and returns why.
-func (r *receiving) lost() error {
+// lost closes the channel of a subscription that has ended, and returns the reason.
+func (r *queueReceiver) lost() error {
 	var reason error = amqp.ErrClosed
 	select {
 	case end := <-r.ends:
 		if end != nil {
 			reason = end
 		}
-	default: // the broker has ended the subscription only
+	default: // the broker has canceled the subscription only
 	}
 	r.end(fmt.Errorf("%w: %w", consumer.ErrLockLost, reason))
 	return fmt.Errorf("queue %s: %w", r.queue, reason)
 }
 
-// end closes the channel, after which the broker delivers again what was not acknowledged.
-func (r *receiving) end(cause error) {
+// end closes the channel. The broker then redelivers unacknowledged events.
+func (r *queueReceiver) end(cause error) {
 	if r.channel != nil {
 		r.lose(cause)
-		_ = r.channel.Close() // it may have ended already
+		_ = r.channel.Close() // it may be closed already
 		r.channel = nil
 	}
 }
 
-// delivery is m, of a channel with that life.
-func (r *receiving) delivery(life context.Context, m amqp.Delivery) *handling.Delivery {
+// delivery returns m with the context of its channel.
+func (r *queueReceiver) delivery(owned context.Context, m amqp.Delivery) *handling.Delivery {
 	return &handling.Delivery{
-		Event: event(&m), Context: life,
-		Complete: func(out consumer.Outcome) { r.dispatcher.Settled(life, out, m.Ack(false)) },
-		DeadLetter: func(ctx context.Context, letter *consumer.DeadLetterError) error {
-			return r.deadLetter(ctx, &m, letter)
+		Event: event(&m), Context: owned,
+		Complete: func(out consumer.Outcome) { r.dispatcher.Settled(owned, out, m.Ack(false)) },
+		DeadLetter: func(ctx context.Context, reason *consumer.DeadLetterError) error {
+			return r.deadLetter(ctx, &m, reason)
 		},
 	}
 }
 
-// event reads the event out of a message.
+// event returns the event in a message.
 func event(m *amqp.Delivery) *consumer.Event {
 	e := &consumer.Event{ID: m.MessageId, Action: m.Type, Body: m.Body, DeliveryCount: 1, Properties: m.Headers}
 	handling.ReadProperties(e)
-	if before, ok := m.Headers[headerDeliveryCount].(int64); ok {
-		e.DeliveryCount += int(before)
+	if failed, ok := m.Headers[headerDeliveryCount].(int64); ok {
+		e.DeliveryCount += int(failed)
 	}
 	return e
 }

@@ -23,13 +23,13 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// cutting is a network whose connections can be cut.
-type cutting struct {
+// cuttable is a network whose connections can be cut.
+type cuttable struct {
 	mu    sync.Mutex
 	conns []net.Conn
 }
 
-func (c *cutting) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (c *cuttable) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err == nil {
 		c.mu.Lock()
@@ -39,7 +39,7 @@ func (c *cutting) dial(ctx context.Context, network, address string) (net.Conn, 
 	return conn, err
 }
 
-func (c *cutting) cut() {
+func (c *cuttable) cut() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, conn := range c.conns {
@@ -51,9 +51,9 @@ func (c *cutting) cut() {
 // consumers is a group of consumers on a server.
 type consumers struct {
 	server  *servers.RabbitMQ
-	client  *rabbitmq.Client // of publishers
+	client  *rabbitmq.Client // of the publisher
 	group   rabbitmq.Group
-	network cutting
+	network cuttable
 }
 
 func newConsumers(t *testing.T, server *servers.RabbitMQ, name string, queues int) *consumers {
@@ -82,7 +82,7 @@ func (c *consumers) start(t *testing.T, handler consumer.Handler, o rabbitmq.Con
 	return servers.Consume(t, k, err)
 }
 
-// publish sends until all is accepted, as the relay does.
+// publish retries until all messages are accepted, as the relay does.
 func (c *consumers) publish(t *testing.T, all []relay.Group) {
 	t.Helper()
 	p, err := rabbitmq.NewPublisher(c.client, c.group.Name, nil)
@@ -118,12 +118,10 @@ func versions(all []relay.Group) []relay.Group {
 	return all
 }
 
-func TestConsumer(t *testing.T) {
-	server := servers.StartRabbitMQ(t)
-
-	// Handlers fail, consumers stop and come back, connections are cut and the broker is killed:
-	// every event has its effect once, and those of a key in their order.
-	t.Run("faults", func(t *testing.T) {
+func testConsumer(t *testing.T, server *servers.RabbitMQ) {
+	// Handlers fail, consumers restart, connections are cut and the broker is killed. Every event has
+	// one effect, in the order of its key.
+	t.Run("faults cause no loss, no repeat and no disorder", func(t *testing.T) {
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)
 		rnd := rand.New(rand.NewPCG(seed, 0))
@@ -174,12 +172,12 @@ func TestConsumer(t *testing.T) {
 		ledger.Judge(t, all)
 	})
 
-	t.Run("a key that waits holds what follows it, and no other", func(t *testing.T) {
+	t.Run("failed event blocks only its key", func(t *testing.T) {
 		c := newConsumers(t, server, "waits", 1)
 		var ledger servers.Ledger
-		var may atomic.Bool
+		var recovered atomic.Bool
 		c.start(t, func(ctx context.Context, e *consumer.Event) error {
-			if e.Key == "key-3" && !may.Load() {
+			if e.Key == "key-3" && !recovered.Load() {
 				return errors.New("not now")
 			}
 			return ledger.Handle(ctx, e)
@@ -189,11 +187,11 @@ func TestConsumer(t *testing.T) {
 		all := versions(groups(8, 3))
 		c.publish(t, all)
 		testkit.Eventually(t, time.Minute, "the other keys", func() bool { return ledger.Count() == 21 })
-		may.Store(true)
+		recovered.Store(true)
 		ledger.Judge(t, all)
 	})
 
-	t.Run("dead letters", func(t *testing.T) {
+	t.Run("dead letters have the reason", func(t *testing.T) {
 		c := newConsumers(t, server, "letters", 2)
 		var ledger servers.Ledger
 		var mu sync.Mutex
@@ -214,7 +212,7 @@ func TestConsumer(t *testing.T) {
 			return ledger.Handle(ctx, e)
 		}, o)
 		c.publish(t, groups(1, 3))
-		testkit.Eventually(t, time.Minute, "the event behind", func() bool { return ledger.Count() == 1 })
+		testkit.Eventually(t, time.Minute, "the event after the dead letters", func() bool { return ledger.Count() == 1 })
 		raw, err := amqp.Dial(server.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -241,12 +239,12 @@ func TestConsumer(t *testing.T) {
 		})
 	})
 
-	t.Run("at a stop handlers end and the rest goes back", func(t *testing.T) {
+	t.Run("stop finishes handlers and requeues the rest", func(t *testing.T) {
 		c := newConsumers(t, server, "stops", 1)
 		var ledger servers.Ledger
 		begun, end := make(chan struct{}), make(chan struct{})
 		stop := c.start(t, func(ctx context.Context, e *consumer.Event) error {
-			close(begun) // twice, if another one were begun
+			close(begun) // panics if a second event is handled
 			<-end
 			return ledger.Handle(ctx, e)
 		}, rabbitmq.ConsumerOptions{Options: consumer.Options{Inbox: &ledger}})
@@ -259,10 +257,10 @@ func TestConsumer(t *testing.T) {
 		select {
 		case <-stopped:
 			t.Error("Run returned before its handler")
-		case <-time.After(300 * time.Millisecond):
+		case <-time.After(300 * time.Millisecond): // a slow machine can only hide the mistake
 		}
 		if ledger.Count() > 0 {
-			t.Error("another consumer was given events behind one that is being handled")
+			t.Error("another consumer received events after one that is being handled")
 		}
 		close(end)
 		<-stopped
@@ -270,12 +268,12 @@ func TestConsumer(t *testing.T) {
 	})
 }
 
-func TestConsumerOptions(t *testing.T) {
+func TestNewConsumerReportsAllInvalidOptions(t *testing.T) {
 	t.Parallel()
 	_, err := rabbitmq.NewConsumer(nil, rabbitmq.Group{}, nil, &rabbitmq.ConsumerOptions{Prefetch: -1, Options: consumer.Options{Concurrency: -1}})
-	for _, says := range []string{"needs a name", "give a client", "Concurrency"} {
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v; want %q in it", err, says)
+	for _, text := range []string{"needs a name", "a client", "Concurrency"} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error %v does not contain %q", err, text)
 		}
 	}
 }

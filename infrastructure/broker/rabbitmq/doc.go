@@ -1,74 +1,76 @@
-// Package rabbitmq sends events to RabbitMQ and receives them, in the order of their keys.
+// Package rabbitmq publishes events to RabbitMQ and consumes them in the order of their keys.
 //
-// # Where events go
+// # Routing
 //
 //	relay ──▶ direct exchange ──▶ "3f" ──┬─▶ queue billing.0   bound to 00 … 7f
 //	                                     └─▶ queue billing.1   bound to 80 … ff
 //
-// A routing key is the slot of the event's key, two hex digits. The slots are 256, by FNV-1a of
-// the key, and never change; a group of consumers deals them out to as many queues as it likes
-// (Group), each with a single active consumer. So the events of a key meet one queue and one
-// consumer at a time, and a group chooses its number of queues without asking the relay. Who
-// wants events of some actions only binds a headers exchange to all slots, and a queue to that by
-// the header action.
+// The routing key of a message is the slot of the event's key, in two hex digits. There are always
+// 256 slots; the slot is a byte of the FNV-1a hash of the key. A consumer group (Group) divides the
+// slots among any number of queues. Each queue has a single active consumer, so all events of a key
+// go to one queue and one consumer at a time. The slots let a group choose its number of queues
+// without a change of the relay. To consume only some actions, bind a headers exchange to all slots
+// and a queue to that exchange by the header action.
 //
-// # A message
+// # Messages
 //
-//	body         the event as stored, JSON            content type   application/json
-//	message id   the event's                          type           its action
-//	app id       Source: where events come from       timestamp      when it was created, in whole seconds
-//	headers      partitionKey, sequence, aggregateVersion, traceparent, as far as they are known; action
+//	body         the event as stored, JSON        content type   application/json
+//	message id   event id                         type           action
+//	app id       Source of the publisher          timestamp      creation time, in whole seconds
+//	headers      action; partitionKey, sequence, aggregateVersion and traceparent if known
 //
-// CloudEvents has a binding for AMQP 1.0 and none for AMQP 0-9-1, so its attributes are not sent
-// as headers: id, type and source are the properties above, and its time, to the fraction of a
-// second, is createdAt in the body.
+// CloudEvents attributes are not sent as headers, because CloudEvents has a binding for AMQP 1.0 but
+// none for AMQP 0-9-1. Its id, type and source are the properties above. Its time, with fractions of
+// a second, is createdAt in the body.
 //
-// # What is promised
+// # Delivery guarantees
 //
-// A message counts as sent once the broker has confirmed it, which a quorum queue does when a
-// majority of its members has it on disk. Every message is mandatory: one that no queue is bound
-// for comes back, and its key waits (Blocked, "no_queue") until there is one.
+// A message counts as sent after the broker has confirmed it. A quorum queue confirms when a majority
+// of its members has written the message to disk. Every message is mandatory: if no queue is bound for
+// it, the broker returns it, and its key is blocked ("no_queue") until there is a queue.
 //
-// Of a key one message at a time awaits its confirmation, because a broker that refuses one
-// message may accept the next: a full queue that is being read does. Confirmations of different
-// keys are awaited together, over several channels.
+// Each key has at most one unconfirmed message, because a broker that refuses one message may accept
+// the next: a full queue does so while a consumer reads from it. Messages of different keys are
+// confirmed concurrently, on several channels.
 //
-// RabbitMQ has no duplicate detection. A message that is sent again after its confirmation was
-// lost is in the queue twice, with one message id; the consumer's inbox drops it.
+// RabbitMQ does not detect duplicates. If a confirmation is lost, the message is sent again and is in
+// the queue twice, with the same message id. The consumer's inbox drops the second one.
 //
-// # Receiving
+// # Consuming
 //
-// A Consumer has a channel for each queue of its group. All consumers of a group subscribe to all
-// its queues; the broker gives each queue to one of them.
+// A Consumer has one channel for each queue of its group. All consumers of a group subscribe to all
+// its queues; the broker delivers each queue to one of them.
 //
-//	a queue:   [connecting] --subscribed--> [receiving] --stop--> [draining] --handlers ended--> closed
+//	a queue:   [connecting] --subscribed--> [receiving] --stop--> [draining] --handlers returned--> closed
 //	                ^                            |                    |
-//	                +---- pause --- [lost] <-----+--- channel ended --+
+//	                +--- backoff -- [lost] <-----+--- channel ended --+
 //
-//	an event:  [unacknowledged] --first of its key--> [handled] --marked in the inbox--> acknowledged
+//	an event:  [unacknowledged] --first of its key--> [handled] --recorded in the inbox--> acknowledged
 //	                 ^                                    |   \__ dead letter confirmed --> acknowledged
-//	                 +-------- pause, key waits ----------+
+//	                 +------------- backoff --------------+
 //
-//	from [unacknowledged] and [handled], channel ended: handlers find their context ended
-//	(consumer.ErrLockLost), and the broker delivers again, here or elsewhere
+//	from [unacknowledged] and [handled], if the channel ends: contexts of handlers end with
+//	consumer.ErrLockLost, and the broker redelivers the event to any consumer
 //
 // Invariants:
 //
-//   - Of a key one event is handled at a time. One that fails is handled again before what
-//     follows it, which stays unacknowledged meanwhile; other keys go on, until Prefetch events of
-//     the queue wait.
-//   - An event is acknowledged after its handler and the inbox's mark, or after the broker has
-//     confirmed its dead letter. What is delivered again after a lost acknowledgement, the inbox drops.
-//   - What a channel that ended had delivered is not begun any more. What comes again waits until
-//     a handler of its key that still runs has ended.
-//   - At a stop the subscription stays until handlers have ended and acknowledged: given to another
-//     consumer before, the queue would deliver what follows them. Then the channel is closed, and
-//     what was not begun goes back, in its order.
+//   - One event of a key is handled at a time. A failed event is retried in the process before later
+//     events of its key, which stay unacknowledged. It is not rejected, because RabbitMQ would requeue
+//     it after messages that it has already delivered. Other keys are handled until Prefetch events
+//     of the queue are waiting.
+//   - An event is acknowledged after its handler has returned and the inbox has recorded it, or after
+//     the broker has confirmed its dead letter. If the acknowledgement is lost, the inbox drops the
+//     redelivered event.
+//   - After a channel has ended, its events are no longer handled. A redelivered event waits until the
+//     running handler of its key has returned.
+//   - At a stop, the subscription stays open until the running handlers have returned and their events
+//     are acknowledged. Otherwise another consumer would receive later events of the same key too
+//     early. Then the channel is closed, and the broker requeues the remaining events in order.
 //
-// An event may be unacknowledged for 30 minutes (the broker's consumer_timeout), handlers and
-// pauses of its key included; then the broker ends the channel.
+// An event may be unacknowledged for 30 minutes (consumer_timeout of the broker), including the
+// handlers and backoffs of earlier events of its key. After that the broker closes the channel.
 //
-// # A failure
+// # Errors
 //
-// verdict.go has the table from what the broker says to what the relay does.
+// errors.go contains the table from reply codes of the broker to error classes of the relay.
 package rabbitmq

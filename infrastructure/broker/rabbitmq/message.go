@@ -11,16 +11,17 @@ import (
 	"feedbox/infrastructure/broker/internal/publish"
 )
 
-// Slots is how many slots keys are spread over. It never changes.
+// Slots is the number of slots of keys. It must never change, because the queues of existing groups are
+// bound to slots.
 const Slots = 256
 
-// textLimit is the longest text of a property, in bytes.
+// textLimit is the maximum length of a property in bytes (a short string of AMQP 0-9-1).
 const textLimit = 255
 
 // Slot returns the slot of a key: the last byte of its FNV-1a hash of 32 bits.
 func Slot(key string) int {
 	h := fnv.New32a()
-	_, _ = h.Write([]byte(key)) // a hash takes everything
+	_, _ = h.Write([]byte(key)) // never fails
 	return int(h.Sum32() % Slots)
 }
 
@@ -32,13 +33,13 @@ var slotNames = func() (names [Slots]string) {
 	return names
 }()
 
-// HeaderAction is the header with the action of the event, which is the type of the message, too:
-// a headers exchange looks at nothing else.
+// HeaderAction is the header with the action of the event. The action is also the type of the message,
+// but a headers exchange can only match headers.
 const HeaderAction = "action"
 
-// publishing returns m as RabbitMQ's client takes it.
+// publishing encodes m for the client of RabbitMQ.
 func publishing(m *relay.Message, source string) amqp.Publishing {
-	created, _ := time.Parse(time.RFC3339, m.CreatedAt) // the zero time is left out
+	created, _ := time.Parse(time.RFC3339, m.CreatedAt) // the client omits a zero time
 	headers := publish.Properties(m)
 	headers[HeaderAction] = m.Action
 	return amqp.Publishing{
@@ -47,7 +48,7 @@ func publishing(m *relay.Message, source string) amqp.Publishing {
 	}
 }
 
-// check refuses a message that cannot be told to the broker.
+// check refuses a message that cannot be encoded or exceeds the limit of the broker.
 func (p *Publisher) check(m *relay.Message) error {
 	switch {
 	case len(m.ID) > textLimit:

@@ -12,41 +12,40 @@ import (
 	"feedbox/infrastructure/broker/internal/publish"
 )
 
-// Publisher sends events to an exchange. It is safe for concurrent use; two concurrent calls
-// must not carry the same key.
+// Publisher publishes events to an exchange. It is safe for concurrent use. Concurrent calls must not
+// contain the same key.
 type Publisher struct {
 	client   *Client
 	exchange string
 	opts     PublisherOptions
-	channels chan *channel // as many as may be in use; nil for one that is not open
+	channels chan *channel // pool of PublisherOptions.Channels; nil for a channel that is not open
 }
 
 var _ relay.Publisher = (*Publisher)(nil)
 
-// PublisherOptions are the choices of NewPublisher. Zero means the default.
+// PublisherOptions are the options of NewPublisher. Zero means the default.
 type PublisherOptions struct {
-	// Channels is how many channels messages go over. Default 16.
+	// Channels is the maximum number of channels. Default 16.
 	Channels int
-	// Window is how many messages of a channel may be unconfirmed at a time. Default 256.
+	// Window is the maximum number of unconfirmed messages of a channel. Default 256.
 	Window int
-	// SendTimeout is how long the confirmation of a message may take. Default 15 s.
+	// SendTimeout bounds the wait for a confirmation. Default 15 s.
 	SendTimeout time.Duration
-	// MaxMessageBytes is the largest body that the broker takes (its max_message_size). Default
-	// 128 MiB, as the broker's.
+	// MaxMessageBytes is the largest body that the broker accepts (its max_message_size). Default
+	// 128 MiB, the default of the broker.
 	MaxMessageBytes int
-	// Source is the app id of messages, at most 255 bytes. Default: "/" and the name of the
-	// exchange.
+	// Source is the app id of messages, at most 255 bytes. Default: "/" and the name of the exchange.
 	Source string
-	// Sent, if set, is told of the messages that went over one channel in one call, until the
-	// last was confirmed or given up. It must be quick and safe for concurrent use.
+	// Sent, if set, is called once per call and channel, after the last message was confirmed or has
+	// failed. It must return quickly and be safe for concurrent use.
 	Sent func(ctx context.Context, r relay.BatchReport)
 }
 
-// NewPublisher returns a publisher to a direct exchange, which has to exist (Declare makes it).
-// It does no I/O; the first use connects. The client stays the caller's.
+// NewPublisher returns a publisher to a direct exchange, which must exist (see Declare). It does no
+// I/O; the first use connects. It does not close the client.
 func NewPublisher(client *Client, exchange string, opts *PublisherOptions) (*Publisher, error) {
 	if client == nil || exchange == "" {
-		return nil, errors.New("rabbitmq publisher: give a client and the name of an exchange")
+		return nil, errors.New("rabbitmq publisher: a client and an exchange are required")
 	}
 	p := &Publisher{client: client, exchange: exchange, opts: *cmp.Or(opts, &PublisherOptions{})}
 	p.opts.Channels = cmp.Or(p.opts.Channels, 16)
@@ -69,32 +68,32 @@ func NewPublisher(client *Client, exchange string, opts *PublisherOptions) (*Pub
 
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
-	faults := make([]relay.KeyError, len(groups))
-	var together []int
+	results := make([]relay.KeyError, len(groups))
+	var shared []int
 	var parts [][]int
 	for i := range groups {
 		if groups[i].Alone {
-			parts = append(parts, []int{i}) // it may end its channel
+			parts = append(parts, []int{i}) // it may make the broker close its channel
 		} else {
-			together = append(together, i)
+			shared = append(shared, i)
 		}
 	}
-	for beside := min(p.opts.Channels, (len(together)+p.opts.Window-1)/p.opts.Window); beside > 0; beside-- {
-		n := (len(together) + beside - 1) / beside
-		parts = append(parts, together[:n])
-		together = together[n:]
+	for channels := min(p.opts.Channels, (len(shared)+p.opts.Window-1)/p.opts.Window); channels > 0; channels-- {
+		n := (len(shared) + channels - 1) / channels
+		parts = append(parts, shared[:n])
+		shared = shared[n:]
 	}
 	var sends sync.WaitGroup
 	for _, part := range parts {
-		sends.Go(func() { p.send(ctx, groups, part, faults) })
+		sends.Go(func() { p.send(ctx, groups, part, results) })
 	}
 	sends.Wait()
-	return publish.Failed(faults)
+	return publish.Failed(results)
 }
 
-// send sends the groups of a part over one channel and notes in faults what became of each.
-func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, faults []relay.KeyError) {
-	s := &sender{publisher: p, groups: groups, faults: faults, returned: make(map[string]bool)}
+// send sends the groups of a part on one channel and sets their results.
+func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, results []relay.KeyError) {
+	s := &sender{publisher: p, groups: groups, results: results, returned: make(map[string]bool)}
 	began := time.Now()
 	var ch *channel
 	select {
@@ -107,20 +106,20 @@ func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, 
 	if ch == nil || ch.IsClosed() {
 		var err error
 		if ch, err = p.open(ctx); err != nil {
-			s.failAll(part, unopened(ctx, err))
+			s.failAll(part, openError(ctx, err))
 			ch = nil
 		}
 	}
 	if ch != nil && !s.run(ctx, ch, part) {
-		ch.discard() // confirmations of this call must not meet the next one
+		ch.discard() // otherwise the next call would receive confirmations of this one
 		ch = nil
 	}
 	if p.opts.Sent != nil {
-		p.opts.Sent(ctx, publish.Report(faults, part, s.tried, began))
+		p.opts.Sent(ctx, publish.Report(results, part, s.attempted, began))
 	}
 }
 
-// Close closes the channels. Calls of Publish that are under way end first, by ctx at the latest.
+// Close closes the channels after the running calls of Publish have returned, or fails when ctx ends.
 func (p *Publisher) Close(ctx context.Context) error {
 	for range p.opts.Channels {
 		select {

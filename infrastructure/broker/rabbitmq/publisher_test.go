@@ -30,8 +30,14 @@ func groups(keys, each int) []relay.Group {
 	return all
 }
 
-func TestPublisher(t *testing.T) {
+// TestWithServer runs all tests that need a broker on one server, because a server takes seconds to boot.
+func TestWithServer(t *testing.T) {
 	server := servers.StartRabbitMQ(t)
+	t.Run("publisher", func(t *testing.T) { testPublisher(t, server) })
+	t.Run("consumer", func(t *testing.T) { testConsumer(t, server) })
+}
+
+func testPublisher(t *testing.T, server *servers.RabbitMQ) {
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +58,7 @@ func TestPublisher(t *testing.T) {
 		return p
 	}
 
-	t.Run("every message, in the order of its key", func(t *testing.T) {
+	t.Run("all messages arrive in the order of their keys", func(t *testing.T) {
 		if err := rabbitmq.Declare(ctx, client, "orders", rabbitmq.Group{Name: "billing", Queues: 3}); err != nil {
 			t.Fatal(err)
 		}
@@ -89,28 +95,28 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
-	t.Run("no exchange", func(t *testing.T) {
-		p := publisher("nowhere", nil) // the channel ends at any message of a call
+	t.Run("missing exchange blocks", func(t *testing.T) {
+		p := publisher("nowhere", nil) // the channel may end at any message of a call
 		for range 30 {
 			wantAll(t, p.Publish(ctx, groups(60, 2)), 60, relay.Blocked, "exchange_not_found")
 		}
 	})
 
-	t.Run("no queue", func(t *testing.T) {
-		if err := rabbitmq.Declare(ctx, client, "unheard"); err != nil {
+	t.Run("missing queue blocks until it is declared", func(t *testing.T) {
+		if err := rabbitmq.Declare(ctx, client, "unbound"); err != nil {
 			t.Fatal(err)
 		}
-		p := publisher("unheard", nil)
+		p := publisher("unbound", nil)
 		wantAll(t, p.Publish(ctx, groups(40, 2)), 40, relay.Blocked, "no_queue")
-		if err := rabbitmq.Declare(ctx, client, "unheard", rabbitmq.Group{Name: "heard"}); err != nil {
+		if err := rabbitmq.Declare(ctx, client, "unbound", rabbitmq.Group{Name: "bound"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := p.Publish(ctx, groups(40, 2)); err != nil {
-			t.Error("once there is a queue:", err)
+			t.Error("after the queue was declared:", err)
 		}
 	})
 
-	t.Run("some actions only", func(t *testing.T) {
+	t.Run("headers exchange selects actions", func(t *testing.T) {
 		if err := rabbitmq.Declare(ctx, client, "sorted", rabbitmq.Group{Name: "all", Queues: 2}); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +145,7 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
-	t.Run("one bad message", func(t *testing.T) {
+	t.Run("too large message fails only its key", func(t *testing.T) {
 		if err := rabbitmq.Declare(ctx, client, "limits", rabbitmq.Group{Name: "limited"}); err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +158,7 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
-	t.Run("a full queue refuses, and takes again when it was read", func(t *testing.T) {
+	t.Run("full queue refuses until it is read", func(t *testing.T) {
 		if err := rabbitmq.Declare(ctx, client, "small", rabbitmq.Group{Name: "full", Queues: 1, MaxBytes: 2000}); err != nil {
 			t.Fatal(err)
 		}
@@ -176,13 +182,13 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
-	t.Run("a source that is no app id", func(t *testing.T) {
+	t.Run("too long source is invalid", func(t *testing.T) {
 		if _, err := rabbitmq.NewPublisher(client, "orders", &rabbitmq.PublisherOptions{Source: strings.Repeat("x", 256)}); err == nil {
 			t.Error("accepted")
 		}
 	})
 
-	t.Run("ended", func(t *testing.T) {
+	t.Run("canceled context", func(t *testing.T) {
 		over, end := context.WithCancel(ctx)
 		end()
 		if err := publisher("orders", nil).Publish(over, groups(2, 1)); !errors.Is(err, context.Canceled) {
@@ -190,7 +196,7 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
-	t.Run("killed, and back with all it had confirmed", func(t *testing.T) {
+	t.Run("reconnects after a crash of the broker", func(t *testing.T) {
 		p := publisher("orders", nil)
 		server.Kill()
 		err := p.Publish(ctx, groups(2, 1))
@@ -211,7 +217,7 @@ func TestPublisher(t *testing.T) {
 	})
 }
 
-// wantAll checks that every key failed at its first message, for one reason.
+// wantAll checks that every key failed at its first message with this class and reason.
 func wantAll(t *testing.T, err error, keys int, class relay.Class, reason string) {
 	t.Helper()
 	failed, ok := errors.AsType[*relay.PublishError](err)
@@ -225,7 +231,7 @@ func wantAll(t *testing.T, err error, keys int, class relay.Class, reason string
 	}
 }
 
-// drain takes what is in a queue.
+// drain receives all messages of a queue.
 func drain(t *testing.T, conn *amqp.Connection, queue string) []amqp.Delivery {
 	t.Helper()
 	ch, err := conn.Channel()
@@ -237,7 +243,7 @@ func drain(t *testing.T, conn *amqp.Connection, queue string) []amqp.Delivery {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deliveries, err := ch.Consume(queue, "", true, false, false, false, nil) // a single active consumer knows no Get
+	deliveries, err := ch.Consume(queue, "", true, false, false, false, nil) // Get is not allowed on a queue with a single active consumer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +253,7 @@ func drain(t *testing.T, conn *amqp.Connection, queue string) []amqp.Delivery {
 		case m := <-deliveries:
 			all = append(all, m)
 		case <-time.After(time.Minute):
-			t.Fatalf("queue %s: %d of %d messages came", queue, len(all), state.Messages)
+			t.Fatalf("queue %s: received %d of %d messages", queue, len(all), state.Messages)
 		}
 	}
 	return all

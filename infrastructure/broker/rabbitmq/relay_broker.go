@@ -11,8 +11,8 @@ import (
 // BrokerName identifies RabbitMQ in metrics of dependencies and in probes.
 const BrokerName = "rabbitMQ"
 
-// NewRelayBroker returns the broker of a relay that sends to a durable direct exchange. Source is the
-// CloudEvents attribute of that name; "" for the default of PublisherOptions. It does no I/O.
+// NewRelayBroker returns the broker of a relay that publishes to a durable direct exchange. Source is
+// the app id of messages; "" means the default of PublisherOptions. It does no I/O.
 func NewRelayBroker(client *Client, exchange, source string) relayport.Broker {
 	return relayport.Broker{
 		Name: BrokerName, System: "rabbitmq", Destination: exchange,

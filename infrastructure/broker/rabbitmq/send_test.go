@@ -9,14 +9,14 @@ import (
 	"feedbox/application/relay"
 )
 
-// ended is a channel that has ended.
+// ended is a closed channel.
 type ended struct{}
 
 func (ended) Publish(string, string, bool, bool, amqp.Publishing) error { return amqp.ErrClosed }
 func (ended) IsClosed() bool                                            { return true }
 func (ended) Close() error                                              { return amqp.ErrClosed }
 
-// newSender returns a sender of two keys with a message each, and the channel that it uses.
+// newSender returns a sender of two keys with one message each, and a closed channel.
 func newSender(t *testing.T) (*sender, *channel) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -34,35 +34,34 @@ func newSender(t *testing.T) (*sender, *channel) {
 		raw: ended{}, session: &session{client: client, socket: &socket{Conn: near}},
 		confirms: make(chan amqp.Confirmation, 2), returns: make(chan amqp.Return, 2), ends: make(chan *amqp.Error, 1),
 	}
-	return &sender{publisher: p, groups: groups, faults: make([]relay.KeyError, 2), returned: map[string]bool{}}, ch
+	return &sender{publisher: p, groups: groups, results: make([]relay.KeyError, 2), returned: map[string]bool{}}, ch
 }
 
-// TestABurstWaitsForNothing: others write behind it, so what an ended channel has to tell is
-// awaited later.
-func TestABurstWaitsForNothing(t *testing.T) {
+// A burst must not block, because it holds back writes of other channels. The reason for the end of a
+// channel is received after the burst.
+func TestBurstDoesNotWaitForTheReasonOfAClosedChannel(t *testing.T) {
 	t.Parallel()
 	s, ch := newSender(t)
-	if ready := s.fill(t.Context(), ch, []int{0, 1}); len(ready) != 2 || len(s.flying) != 0 || s.faults[0].Err != nil {
-		t.Errorf("ready %v, unconfirmed %v, faults %v: something was decided before the channel has told why it ended", ready, s.flying, s.faults)
+	if ready := s.fill(t.Context(), ch, []int{0, 1}); len(ready) != 2 || len(s.unconfirmed) != 0 || s.results[0].Err != nil {
+		t.Errorf("ready %v, unconfirmed %v, results %v: a result was set before the reason was received", ready, s.unconfirmed, s.results)
 	}
 	ch.ends <- &amqp.Error{Code: amqp.NotFound}
 	close(ch.confirms)
 	if s.run(t.Context(), ch, []int{0, 1}) {
-		t.Error("a channel that has ended is used again")
+		t.Error("the closed channel would be used again")
 	}
-	for _, f := range s.faults {
+	for _, f := range s.results {
 		if relay.ReasonOf(f.Err) != "exchange_not_found" {
 			t.Errorf("got %v", f.Err)
 		}
 	}
 }
 
-// TestConfirmedBeforeTheEnd: what the broker has confirmed counts, and what it has returned does
-// not, although the channel has ended meanwhile.
-func TestConfirmedBeforeTheEnd(t *testing.T) {
+// Confirmations and returns that arrived before the end of the channel count.
+func TestConfirmationsBeforeTheEndOfTheChannelCount(t *testing.T) {
 	t.Parallel()
 	s, ch := newSender(t)
-	s.flying = []int{0, 1}
+	s.unconfirmed = []int{0, 1}
 	ch.returns <- amqp.Return{MessageId: "2"}
 	ch.confirms <- amqp.Confirmation{DeliveryTag: 1, Ack: true}
 	ch.confirms <- amqp.Confirmation{DeliveryTag: 2, Ack: true}
@@ -70,21 +69,20 @@ func TestConfirmedBeforeTheEnd(t *testing.T) {
 	close(ch.confirms)
 	ch.ends <- &amqp.Error{Code: amqp.ConnectionForced}
 	s.run(t.Context(), ch, nil)
-	if s.faults[0].Err != nil || s.faults[0].Sent != 1 {
-		t.Errorf("the confirmed message: %+v", s.faults[0])
+	if s.results[0].Err != nil || s.results[0].Sent != 1 {
+		t.Errorf("the confirmed message: %+v", s.results[0])
 	}
-	if s.faults[1].Sent != 0 || relay.ReasonOf(s.faults[1].Err) != "no_queue" {
-		t.Errorf("the returned message: %+v", s.faults[1])
+	if s.results[1].Sent != 0 || relay.ReasonOf(s.results[1].Err) != "no_queue" {
+		t.Errorf("the returned message: %+v", s.results[1])
 	}
 }
 
-// TestARefusalOfOneAmongOthers: nobody knows whose fault it is that a channel ended, unless one
-// message was on it.
-func TestARefusalOfOneAmongOthers(t *testing.T) {
+// The broker closes a channel without saying which message it refused.
+func TestChannelErrorRefusesOnlyASingleMessage(t *testing.T) {
 	t.Parallel()
 	end := &amqp.Error{Code: amqp.PreconditionFailed}
 	for unconfirmed, want := range []relay.Class{relay.Outage, relay.Refused, relay.Outage} {
-		if got := relay.ClassOf(broken(end, unconfirmed)); got != want {
+		if got := relay.ClassOf(channelError(end, unconfirmed)); got != want {
 			t.Errorf("%d unconfirmed: %v, want %v", unconfirmed, got, want)
 		}
 	}

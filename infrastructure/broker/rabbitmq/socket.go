@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// socket is a connection whose writes have a limit. What publishers write in a burst goes out
-// in few pieces, where the client would make a system call for each message.
+// socket is a connection with a write timeout. It buffers the writes of a burst, because the client
+// would otherwise make a system call for each message.
 type socket struct {
 	net.Conn
 	ending sync.Once
 
-	mu     sync.Mutex // guards what follows, and orders the writes
-	bursts int        // under way
-	held   []byte     // waits for the end of one
+	mu     sync.Mutex // guards the fields below and orders the writes
+	bursts int        // running
+	buffer []byte     // written at the end of a burst
 }
 
-// heldMost bounds what is held.
-const heldMost = 64 << 10
+// maxBuffered bounds the buffer.
+const maxBuffered = 64 << 10
 
 // Write implements net.Conn.
 func (s *socket) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.held = append(s.held, b...)
-	if s.bursts > 0 && len(s.held) < heldMost {
+	s.buffer = append(s.buffer, b...)
+	if s.bursts > 0 && len(s.buffer) < maxBuffered {
 		return len(b), nil
 	}
 	return len(b), s.flush()
 }
 
-// burst has what is written held until the function that it returns is called.
+// burst buffers writes until the returned function is called.
 func (s *socket) burst() (end func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,23 +41,23 @@ func (s *socket) burst() (end func()) {
 		defer s.mu.Unlock()
 		s.bursts--
 		if s.flush() != nil {
-			s.abort() // the client has taken what is held for written
+			s.abort() // the client believes that the buffer was written
 		}
 	}
 }
 
-// flush sends what is held.
+// flush writes the buffer.
 func (s *socket) flush() error {
-	if len(s.held) == 0 {
+	if len(s.buffer) == 0 {
 		return nil
 	}
-	defer func() { s.held = s.held[:0] }()
+	defer func() { s.buffer = s.buffer[:0] }()
 	if err := s.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	_, err := s.Conn.Write(s.held)
+	_, err := s.Conn.Write(s.buffer)
 	return err
 }
 
-// abort ends the connection at once, also under a write that does not return.
+// abort closes the connection at once, even during a blocked write.
 func (s *socket) abort() { s.ending.Do(func() { _ = s.Close() }) }

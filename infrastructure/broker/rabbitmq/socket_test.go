@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// wire notes what is written to it.
+// wire records the sizes of writes.
 type wire struct {
 	net.Conn
 	pieces []int
@@ -24,7 +24,7 @@ func (w *wire) Close() error {
 	return nil
 }
 
-func TestABurstIsWrittenTogether(t *testing.T) {
+func TestBurstIsWrittenAtItsEnd(t *testing.T) {
 	t.Parallel()
 	near, far := net.Pipe()
 	defer func() { _, _ = near.Close(), far.Close() }()
@@ -44,13 +44,13 @@ func TestABurstIsWrittenTogether(t *testing.T) {
 	end := s.burst()
 	write(10)
 	write(20)
-	write(heldMost, heldMost+30) // no more than that is held
+	write(maxBuffered, maxBuffered+30) // the buffer is full
 	write(5)
 	second := s.burst()
 	write(6)
 	end()
 	if len(w.pieces) != 1 || w.pieces[0] != 11 {
-		t.Errorf("the end of a burst wrote %v, want all that was held, whoever wrote it", w.pieces)
+		t.Errorf("the end of a burst wrote %v, want the buffered writes of all bursts", w.pieces)
 	}
 	write(7)
 	second()
@@ -61,6 +61,6 @@ func TestABurstIsWrittenTogether(t *testing.T) {
 	write(9)
 	third()
 	if !w.closed {
-		t.Error("what was held could not be written, and the connection goes on")
+		t.Error("the connection stays open after the buffer could not be written")
 	}
 }

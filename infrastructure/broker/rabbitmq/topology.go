@@ -9,18 +9,18 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// Group is a group of consumers: each event reaches one of them.
+// Group is a group of consumers. Each event is delivered to one of them.
 type Group struct {
-	// Name is the first part of the names of its queues. Required.
+	// Name is the prefix of the names of its queues. Required.
 	Name string
-	// Queues is how many queues share the slots. More let more consumers work at a time; it
-	// cannot be changed while events wait. Default 8, at most Slots.
+	// Queues is the number of queues that share the slots, and so the maximum number of active
+	// consumers. It cannot be changed while the queues contain events. Default 8, at most Slots.
 	Queues int
-	// DeliveryLimit is how often a message is delivered whose consumers died. Default: as often
-	// as it takes.
+	// DeliveryLimit is the number of deliveries after which a message whose consumers crashed is
+	// dead-lettered. Default: no limit.
 	DeliveryLimit int
-	// MaxBytes bounds a queue; the broker refuses what is more, and the relay waits. Default: no
-	// bound.
+	// MaxBytes bounds the size of a queue. The broker refuses further messages, and the relay
+	// retries them. Default: no limit.
 	MaxBytes int64
 }
 
@@ -33,7 +33,7 @@ func (g Group) queues() []string {
 	return names
 }
 
-// deadLetters is the queue of what the group's handlers refused.
+// deadLetters returns the name of the dead-letter queue.
 func (g Group) deadLetters() string { return g.Name + ".dead-letters" }
 
 func (g Group) withDefaults() (Group, error) {
@@ -44,9 +44,9 @@ func (g Group) withDefaults() (Group, error) {
 	return g, nil
 }
 
-// Declare makes the exchange, and for each group its quorum queues, each with a single active
-// consumer, and a queue for dead letters. What exists already with the same properties is left
-// as it is; other properties are an error.
+// Declare creates the exchange, and for each group its quorum queues, which have a single active
+// consumer, and a dead-letter queue. It does not change existing ones. It fails if they have different
+// properties.
 func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) error {
 	return c.open(ctx, func(_ *session, ch *amqp.Channel) error {
 		defer func() { _ = ch.Close() }()
@@ -65,8 +65,8 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 	})
 }
 
-// Check reports whether the exchange is there and may be used; the error is a *relay.Error, or
-// the cause of ctx's end. It changes nothing.
+// Check returns an error if the exchange does not exist or must not be used. The error is a
+// *relay.Error, or the cause of ctx. Check changes nothing.
 func Check(ctx context.Context, c *Client, exchange string) error {
 	var refused error
 	err := c.open(ctx, func(_ *session, ch *amqp.Channel) error {
@@ -74,11 +74,11 @@ func Check(ctx context.Context, c *Client, exchange string) error {
 		refused = ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
 		return refused
 	})
-	if said, ok := errors.AsType[*amqp.Error](refused); ok {
-		return broken(said, 1)
+	if end, ok := errors.AsType[*amqp.Error](refused); ok {
+		return channelError(end, 1)
 	}
 	if err != nil {
-		return unopened(ctx, err)
+		return openError(ctx, err)
 	}
 	return nil
 }
@@ -89,7 +89,8 @@ func (g Group) declare(ch *amqp.Channel, exchange string) error {
 	}
 	args := amqp.Table{
 		"x-queue-type": "quorum", "x-single-active-consumer": true,
-		// Of a full queue the newest is refused, which the relay sees; the default drops the oldest.
+		// A full queue refuses new messages, and the relay retries them. By default it would drop
+		// the oldest.
 		"x-overflow": "reject-publish", "x-dead-letter-strategy": "at-least-once",
 		"x-dead-letter-exchange": "", "x-dead-letter-routing-key": g.deadLetters(),
 	}

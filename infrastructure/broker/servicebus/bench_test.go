@@ -13,8 +13,8 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// BenchmarkPublish sends events of 512 bytes to the emulator over a pipe, emulator and
-// client in one process. cpu-ns/event is the processor time of both.
+// BenchmarkPublish sends events of 512 bytes over a pipe to an emulator in the same process.
+// cpu-ns/event is the processor time of client and emulator.
 func BenchmarkPublish(b *testing.B) {
 	for _, bench := range []struct {
 		name      string
@@ -103,8 +103,8 @@ func cpuTime(tb testing.TB) int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// BenchmarkEncode adds messages to a batch that takes none, which encodes them all the
-// same: the client's cost of one message.
+// BenchmarkEncode adds messages to a full batch, which only encodes them: the cost of a message for the
+// client.
 func BenchmarkEncode(b *testing.B) {
 	groups := benchPage(1, 1)
 	m := &groups[0].Messages[0]
@@ -118,8 +118,8 @@ func BenchmarkEncode(b *testing.B) {
 	})
 }
 
-// BenchmarkRelay takes pages of stored documents, 1,000 events of 100 contacts and the
-// contacts themselves, through decoder, relay, publisher and client to the emulator.
+// BenchmarkRelay sends pages of stored documents, with 1,000 events of 100 contacts and the contacts,
+// through decoder, relay, publisher and client to an emulator.
 func BenchmarkRelay(b *testing.B) {
 	for _, pack := range []bool{false, true} {
 		b.Run(fmt.Sprintf("pack=%v", pack), func(b *testing.B) {

@@ -17,9 +17,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// TestTheClientDials: by TLS, or for an emulator by TCP, to the port of the host, or by a
-// web socket.
-func TestTheClientDials(t *testing.T) {
+// The client connects by TLS, by TCP to an emulator, or by a web socket, and uses the port of the host.
+func TestClientConnectsByEveryTransport(t *testing.T) {
 	web := httptest.NewTLSServer(nil) // for its certificate, which is for 127.0.0.1 too
 	defer web.Close()
 	roots := x509.NewCertPool()
@@ -41,7 +40,7 @@ func TestTheClientDials(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			server.Control(busemu.OpSend, busemu.Times(1, busemu.Fault{Outcome: busemu.Released}))
-			client, p := dialled(t, cfg)
+			client, p := connect(t, cfg)
 			defer func() { _ = client.Close(context.WithoutCancel(t.Context())) }()
 			wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: outage released")
 			if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
@@ -49,8 +48,8 @@ func TestTheClientDials(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a certificate that nobody knows", func(t *testing.T) {
-		client, p := dialled(t, ClientConfig{ConnectionString: secure})
+	t.Run("unknown certificate", func(t *testing.T) {
+		client, p := connect(t, ClientConfig{ConnectionString: secure})
 		defer func() { _ = client.Close(context.WithoutCancel(t.Context())) }()
 		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err == nil || !strings.Contains(err.Error(), "certificate") {
 			t.Errorf("error %v, want one of the certificate", err)
@@ -58,7 +57,7 @@ func TestTheClientDials(t *testing.T) {
 	})
 }
 
-func dialled(t *testing.T, cfg ClientConfig) (*Client, *Publisher) {
+func connect(t *testing.T, cfg ClientConfig) (*Client, *Publisher) {
 	t.Helper()
 	client, err := NewClient(cfg)
 	if err != nil {

@@ -1,45 +1,44 @@
-// Package servicebus publishes events to an Azure Service Bus topic. It implements
-// relay.Publisher; the package below it, subscriber, is the kit for those who receive.
+// Package servicebus publishes events to Azure Service Bus topics. It implements relay.Publisher.
+// Package subscriber contains the consumer kit.
 //
-// Message: body = the event's data as stored; message id = event id; session id and
-// partition key = partition key of the aggregate; subject = action; content type
-// application/json; application properties are those of CloudEvents, and traceparent,
-// sequence and aggregateVersion where the event has them.
+// A message has the event as stored as its body, the event id as message id, the partition key of the
+// aggregate as session id and partition key, the action as subject, and content type
+// application/json. Its application properties are the CloudEvents attributes, and traceparent,
+// sequence and aggregateVersion if the event has them.
 //
-// The publisher speaks AMQP through go-amqp, since azservicebus does not tell how a
-// delivery ended. All publishers of a Client share one connection (package wire), each
-// with a link of its own:
+// The publisher uses go-amqp, because azservicebus does not return the outcome of a delivery. All
+// publishers of a Client share one connection (package wire), and each has its own link:
 //
-//	connection  [none] --needed--> [open] --has ended, seen by whoever meets it--> [none]
+//	connection  [none] --needed--> [open] --ended, detected by its next user--> [none]
 //
-//	link        [none] --needed: token, attach--> [attached] --ended, token refused, a send cut short--> [none]
+//	link        [none] --needed: token, attach--> [attached] --ended, token refused, send canceled--> [none]
 //
-//	a send      [fence] --> [sent] --accepted--> done
-//	               ^          |
-//	               |          +--link had ended, for a passing reason, the first time--> [connect] --+
-//	               |          +--anything else--> verdict (errors.go)                                 |
-//	               +----------------------------------------------------------------------------------+
+//	a send      [check context] --> [sent] --accepted--> done
+//	               ^                  |
+//	               |                  +--link had ended, temporary reason, first time--> [connect] --+
+//	               |                  +--anything else--> error (errors.go)                          |
+//	               +---------------------------------------------------------------------------------+
 //
 // Invariants of Publisher:
 //
-//   - At most one batch of a key is in flight, so a session's messages are accepted in
-//     their order. Keys do not wait for each other.
-//   - A batch that would be too large is cut, between messages and in order. One
-//     message that is too large by itself is refused, and only its key stops.
-//   - A message counts as sent only if the broker's disposition was accepted.
-//   - A refused batch is taken apart, by key and then by message, until the refused
-//     message is known. What stands before it is accepted.
-//   - What is refused when a link is opened is no fault of a message.
-//   - The failure of one key does not stop the others. A broker that cannot be reached is
-//     tried once a call.
-//   - The context of the call bounds every send, and no send starts after it ended, a
-//     second try neither. A publisher that may have lost its lease must not send; its
-//     deadline says when.
-//   - Message ids, and all else in a message, are the same on every attempt.
-//   - Behind the begin of a message that was cut short nothing is sent on its link.
+//   - At most one batch of a key is in flight, so the broker accepts the messages of a session in
+//     order. Keys do not wait for each other.
+//   - A batch that would be too large is split between messages, in order. A single message that is too
+//     large is refused, and only its key stops.
+//   - A message counts as sent only if the broker settled it as accepted.
+//   - A refused batch is sent again by key and then by message, until the refused message is found. The
+//     messages before it are accepted.
+//   - An error while a link is opened is never attributed to a message.
+//   - The failure of one key does not stop others. A call makes one attempt to reach a broker that is
+//     unavailable.
+//   - The context of the call bounds every send, and no send or retry starts after it has ended. A
+//     relay that may have lost its lease must not send, and its context has the deadline of the lease.
+//   - A message has the same id and content on every attempt.
+//   - Nothing is sent on a link after a canceled send, because the broker would treat it as the rest of
+//     the incomplete message.
 //
-// When to send again is decided by the caller, but for the one second try.
+// The caller decides when to retry, except for the one retry after a link had ended.
 //
-// Goroutines: Publish runs up to 64 of them and waits for all before it returns. The
-// connection has some of its own (package wire), which Client.Close waits for.
+// Goroutines: Publish starts up to 64 and waits for all of them. The connection has its own (package
+// wire), which Client.Close waits for.
 package servicebus

@@ -13,74 +13,70 @@ import (
 	"feedbox/infrastructure/broker/servicebus/internal/wire"
 )
 
-type verdicts map[amqp.ErrCond]verdict
+type rules map[amqp.ErrCond]publish.Rule
 
-type verdict = publish.Verdict
+// byCondition contains the rules for errors of the broker, by the condition of an AMQP error or by the
+// outcome of a delivery without an error.
+var byCondition = rules{
+	"com.microsoft:server-busy":         {Class: relay.Outage, Reason: "server_busy"},
+	"com.microsoft:timeout":             {Class: relay.Outage, Reason: "server_timeout"},
+	"com.microsoft:operation-cancelled": {Class: relay.Outage, Reason: "operation_cancelled"},
+	amqp.ErrCondInternalError:           {Class: relay.Outage, Reason: "server_error", Ambiguous: true},
+	amqp.ErrCondConnectionForced:        {Class: relay.Outage, Reason: "connection_lost", Ambiguous: true},
+	amqp.ErrCondDetachForced:            {Class: relay.Outage, Reason: "link_detached"},
+	amqp.ErrCondTransferLimitExceeded:   {Class: relay.Outage, Reason: "no_credit"},
+	amqp.ErrCondUnauthorizedAccess:      {Class: relay.Outage, Reason: "unauthorized"},
+	"released":                          {Class: relay.Outage, Reason: "released", Ambiguous: true},
+	"modified":                          {Class: relay.Outage, Reason: "modified", Ambiguous: true},
+	"no outcome":                        {Class: relay.Outage, Reason: "no_outcome", Ambiguous: true},
 
-const certain, unsure = publish.Certain, publish.Unsure
+	amqp.ErrCondNotFound:              {Class: relay.Blocked, Reason: "entity_not_found"},
+	amqp.ErrCondResourceDeleted:       {Class: relay.Blocked, Reason: "entity_not_found"},
+	"com.microsoft:entity-disabled":   {Class: relay.Blocked, Reason: "entity_disabled"},
+	amqp.ErrCondResourceLimitExceeded: {Class: relay.Blocked, Reason: "entity_full"},
 
-// byCondition gives the verdict for what the broker said: the condition of an AMQP error,
-// or the outcome of a delivery that has none.
-var byCondition = verdicts{
-	"com.microsoft:server-busy":         publish.As(relay.Outage, "server_busy", certain),
-	"com.microsoft:timeout":             publish.As(relay.Outage, "server_timeout", certain),
-	"com.microsoft:operation-cancelled": publish.As(relay.Outage, "operation_cancelled", certain),
-	amqp.ErrCondInternalError:           publish.As(relay.Outage, "server_error", unsure),
-	amqp.ErrCondConnectionForced:        publish.As(relay.Outage, "connection_lost", unsure),
-	amqp.ErrCondDetachForced:            publish.As(relay.Outage, "link_detached", certain),
-	amqp.ErrCondTransferLimitExceeded:   publish.As(relay.Outage, "no_credit", certain),
-	amqp.ErrCondUnauthorizedAccess:      publish.As(relay.Outage, "unauthorized", certain),
-	"released":                          publish.As(relay.Outage, "released", unsure),
-	"modified":                          publish.As(relay.Outage, "modified", unsure),
-	"no outcome":                        publish.As(relay.Outage, "no_outcome", unsure),
-
-	amqp.ErrCondNotFound:              publish.As(relay.Blocked, "entity_not_found", certain),
-	amqp.ErrCondResourceDeleted:       publish.As(relay.Blocked, "entity_not_found", certain),
-	"com.microsoft:entity-disabled":   publish.As(relay.Blocked, "entity_disabled", certain),
-	amqp.ErrCondResourceLimitExceeded: publish.As(relay.Blocked, "entity_full", certain),
-
-	amqp.ErrCondMessageSizeExceeded:       publish.As(relay.Refused, "too_large", certain),
-	amqp.ErrCondNotAllowed:                publish.As(relay.Refused, "not_allowed", unsure),
-	amqp.ErrCondDecodeError:               publish.As(relay.Refused, "malformed", unsure),
-	amqp.ErrCondInvalidField:              publish.As(relay.Refused, "malformed", unsure),
-	amqp.ErrCondNotImplemented:            publish.As(relay.Refused, "malformed", unsure),
-	amqp.ErrCondPreconditionFailed:        publish.As(relay.Refused, "malformed", unsure),
-	"com.microsoft:argument-error":        publish.As(relay.Refused, "malformed", unsure),
-	"com.microsoft:argument-out-of-range": publish.As(relay.Refused, "malformed", unsure),
-	"rejected":                            publish.As(relay.Refused, "rejected", unsure), // without a reason
+	amqp.ErrCondMessageSizeExceeded:       {Class: relay.Refused, Reason: "too_large"},
+	amqp.ErrCondNotAllowed:                {Class: relay.Refused, Reason: "not_allowed", Ambiguous: true},
+	amqp.ErrCondDecodeError:               {Class: relay.Refused, Reason: "malformed", Ambiguous: true},
+	amqp.ErrCondInvalidField:              {Class: relay.Refused, Reason: "malformed", Ambiguous: true},
+	amqp.ErrCondNotImplemented:            {Class: relay.Refused, Reason: "malformed", Ambiguous: true},
+	amqp.ErrCondPreconditionFailed:        {Class: relay.Refused, Reason: "malformed", Ambiguous: true},
+	"com.microsoft:argument-error":        {Class: relay.Refused, Reason: "malformed", Ambiguous: true},
+	"com.microsoft:argument-out-of-range": {Class: relay.Refused, Reason: "malformed", Ambiguous: true},
+	"rejected":                            {Class: relay.Refused, Reason: "rejected", Ambiguous: true}, // without a reason
 }
 
-// The verdicts for what the broker has no word for. What nobody knows is an outage: it
-// costs time, never an event.
+// The rules for all other errors. An unknown error is an outage, because a wrong outage delays events and
+// a wrong refusal would park them.
 var (
-	unknown        = publish.As(relay.Outage, "unknown", unsure)
-	timedOut       = publish.As(relay.Outage, "send_timeout", certain)
-	connectionLost = publish.As(relay.Outage, "connection_lost", unsure)
-	credential     = publish.As(relay.Outage, "credential", certain)
-	closed         = publish.As(relay.Outage, "client_closed", certain)
-	linkRefused    = publish.As(relay.Blocked, "link_refused", certain)
+	unknown        = publish.Rule{Class: relay.Outage, Reason: "unknown", Ambiguous: true}
+	timedOut       = publish.Rule{Class: relay.Outage, Reason: "send_timeout"}
+	connectionLost = publish.Rule{Class: relay.Outage, Reason: "connection_lost", Ambiguous: true}
+	credential     = publish.Rule{Class: relay.Outage, Reason: "credential"}
+	closed         = publish.Rule{Class: relay.Outage, Reason: "client_closed"}
+	linkRefused    = publish.Rule{Class: relay.Blocked, Reason: "link_refused"}
 )
 
-// classify turns the failure of a send, or of opening the link, into what the relay
-// decides by. ctx is the context of the Publish call, attempt that of the one try.
+// classify classifies the error of a send or of opening the link. ctx is the context of the Publish
+// call, attempt that of the single attempt.
 func classify(ctx, attempt context.Context, err error) error {
 	if ctx.Err() != nil {
 		return relay.Ended(ctx)
 	}
-	return verdictOn(attempt, err).Of(err)
+	return ruleFor(attempt, err).Wrap(err)
 }
 
-func verdictOn(attempt context.Context, err error) verdict {
-	answer, answered := errors.AsType[*notAcceptedError](err)
-	told, worded := errors.AsType[*amqp.Error](err)
+func ruleFor(attempt context.Context, err error) publish.Rule {
+	delivery, notAccepted := errors.AsType[*notAcceptedError](err)
+	amqpErr, isAMQP := errors.AsType[*amqp.Error](err)
 	refusal, refused := errors.AsType[*wire.RefusedError](err)
 	switch {
-	case answered:
-		return byCondition.of(answer.outcome.Condition)
+	case notAccepted:
+		return byCondition.of(delivery.outcome.Condition)
 	case attempt.Err() != nil:
 		return timedOut
-	case worded:
-		return unheard(err, byCondition.of(told.Condition))
+	case isAMQP:
+		return ruleWithoutOutcome(err, byCondition.of(amqpErr.Condition))
 	case refused && refusal.Status == http.StatusUnauthorized:
 		return byCondition.of(amqp.ErrCondUnauthorizedAccess)
 	case refused && refusal.Status == http.StatusNotFound:
@@ -96,42 +92,42 @@ func verdictOn(attempt context.Context, err error) verdict {
 	return unknown
 }
 
-func (t verdicts) of(condition amqp.ErrCond) verdict {
-	if v, ok := t[condition]; ok {
-		return v
+func (r rules) of(condition amqp.ErrCond) publish.Rule {
+	if rule, ok := r[condition]; ok {
+		return rule
 	}
 	return unknown
 }
 
-// sentInVain reports whether err, of a try that had time left, is that the link had ended,
-// and for no lasting reason.
-func sentInVain(err error) bool {
+// linkHadEnded reports whether an attempt failed because the link had ended for a temporary reason. It
+// is false after a timeout.
+func linkHadEnded(err error) bool {
 	_, notAttached := errors.AsType[*attachError](err)
 	return hasEnded(err) && !notAttached && relay.ClassOf(err) == relay.Outage && relay.ReasonOf(err) != timedOut.Reason
 }
 
-// unheard returns v, or the verdict in its place if v is a refusal that is no answer to a
-// message: of a link that was not attached the broker has seen none, and with a session or
-// connection many others end too. A link that ended while it was in use may have ended
-// because of one.
-func unheard(err error, v verdict) verdict {
+// ruleWithoutOutcome returns rule, or replaces it if it refuses a message without an outcome. If the link
+// was not attached, the broker has received no message. If a session or connection ended, so did many
+// links, and the message is not the likely cause. A link that ended in use may have ended because of the
+// message.
+func ruleWithoutOutcome(err error, rule publish.Rule) publish.Rule {
 	_, notAttached := errors.AsType[*attachError](err)
 	switch {
-	case v.Class != relay.Refused || !v.Doubt:
-		return v
+	case rule.Class != relay.Refused || !rule.Ambiguous:
+		return rule
 	case wire.Broken(err):
 		return connectionLost
 	case notAttached:
 		return linkRefused
 	}
-	return v
+	return rule
 }
 
-// isCredential reports whether err is one of azidentity's, which have this mark.
+// isCredential reports whether err is an error of azidentity, all of which have this method.
 func isCredential(err error) bool {
-	var marked interface {
+	var credentialErr interface {
 		error
 		NonRetriable()
 	}
-	return errors.As(err, &marked)
+	return errors.As(err, &credentialErr)
 }

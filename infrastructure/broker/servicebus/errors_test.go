@@ -15,7 +15,7 @@ import (
 	"feedbox/infrastructure/broker/servicebus/internal/wire"
 )
 
-func TestClassify(t *testing.T) {
+func TestClassifyErrors(t *testing.T) {
 	answer := rejected
 	tests := []struct {
 		err    error
@@ -62,8 +62,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// Only its size is certain to be a message's own fault.
-func TestClassifyDoubtsRefusals(t *testing.T) {
+// Only a refusal for the size of a message is not ambiguous.
+func TestRefusalsAreAmbiguous(t *testing.T) {
 	for cond, doubtful := range map[amqp.ErrCond]bool{
 		amqp.ErrCondMessageSizeExceeded: false, "com.microsoft:entity-disabled": false, "com.microsoft:server-busy": false,
 		amqp.ErrCondNotAllowed: true, "com.microsoft:argument-error": true, amqp.ErrCondDecodeError: true, "some:thing-new": true,
@@ -76,7 +76,7 @@ func TestClassifyDoubtsRefusals(t *testing.T) {
 	}
 }
 
-func TestClassifyContext(t *testing.T) {
+func TestClassifyReturnsTheErrorOfAnEndedContext(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	lost := errors.New("lease lost")
 	cancel(lost)
@@ -93,9 +93,9 @@ func TestClassifyContext(t *testing.T) {
 	}
 }
 
-// What was sent to a link that had ended may be sent once more; what a broker says for
-// longer, or a link that cannot be attached, would meet the second try too.
-func TestWhatIsSentASecondTime(t *testing.T) {
+// A send to an ended link is retried. A permanent error, or a link that cannot be attached, would fail
+// again.
+func TestOnlyEndedLinksAreRetried(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, tt := range []struct {
@@ -112,13 +112,13 @@ func TestWhatIsSentASecondTime(t *testing.T) {
 		{rejected("com.microsoft:server-busy"), t.Context(), false},
 		{errors.New("what is this"), t.Context(), false},
 	} {
-		if got := sentInVain(classify(t.Context(), tt.attempt, tt.err)); got != tt.want {
+		if got := linkHadEnded(classify(t.Context(), tt.attempt, tt.err)); got != tt.want {
 			t.Errorf("%T %v is sent again: %v, want %v", tt.err, tt.err, got, tt.want)
 		}
 	}
 }
 
-func TestNewClientChecksItsConfig(t *testing.T) {
+func TestNewClientValidatesItsConfig(t *testing.T) {
 	for _, cfg := range []ClientConfig{
 		{},
 		{Namespace: "contoso.servicebus.windows.net"},

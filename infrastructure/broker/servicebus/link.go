@@ -10,54 +10,55 @@ import (
 	"feedbox/infrastructure/broker/servicebus/internal/wire"
 )
 
-// link is where a publisher sends to. Safe for concurrent use.
+// link is the link of a publisher. It is safe for concurrent use.
 type link interface {
-	// open connects, unless that is done, and returns how many bytes a batch may have.
+	// open connects unless the link is open, and returns the maximum size of a batch in bytes.
 	open(ctx context.Context) (maxBatch int, err error)
-	// send sends a message or a batch. It is accepted as a whole, or there is an error.
+	// send sends a message or a batch. It returns nil only if the broker accepted all of it.
 	send(ctx context.Context, m *amqp.Message) error
 	close(ctx context.Context) error
 }
 
-// senderLink is the link of a client to an entity. It is attached anew once it has ended.
+// senderLink is the link of a client to an entity. It attaches again after the link has ended.
 type senderLink struct {
 	client *Client
 	entity string
-	shared *shared.Shared[attached]
+	shared *shared.Resource[attachment]
 }
 
-type attached struct {
+// attachment is an attached link.
+type attachment struct {
 	*amqp.Sender
 	conn     *wire.Conn
-	leave    func()
+	release  func() // its place in the AMQP session
 	maxBatch int
 }
 
 func newSenderLink(client *Client, entity string) *senderLink {
 	l := &senderLink{client: client, entity: entity}
-	l.shared = shared.NewShared(l.attach, func(ctx context.Context, a *attached) error {
-		_ = a.Close(ctx) // fails if it has ended; goes on by itself if ctx ends
-		a.leave()
+	l.shared = shared.New(l.attach, func(ctx context.Context, a *attachment) error {
+		_ = a.Close(ctx) // fails if it has ended; continues in the background if ctx ends
+		a.release()
 		return nil
 	})
 	return l
 }
 
-// attachError is why a link was not attached: the broker has seen no message on it.
+// attachError means that the link was not attached, so the broker has received no message.
 type attachError struct{ err error }
 
 func (e *attachError) Error() string { return e.err.Error() }
 
 func (e *attachError) Unwrap() error { return e.err }
 
-func (l *senderLink) attach(ctx context.Context) (*attached, error) {
+func (l *senderLink) attach(ctx context.Context) (*attachment, error) {
 	conn, err := l.client.connection(ctx)
 	if err != nil {
 		return nil, &attachError{err}
 	}
-	a := &attached{conn: conn}
+	a := &attachment{conn: conn}
 	if err = conn.Claim(ctx, l.entity); err == nil {
-		a.leave, err = conn.Attach(ctx, func(s *amqp.Session) (err error) {
+		a.release, err = conn.Attach(ctx, func(s *amqp.Session) (err error) {
 			a.Sender, err = s.NewSender(ctx, l.entity, &amqp.SenderOptions{
 				SettlementMode: amqp.SenderSettleModeMixed.Ptr(), RequestedReceiverSettleMode: amqp.ReceiverSettleModeFirst.Ptr(),
 			})
@@ -72,21 +73,21 @@ func (l *senderLink) attach(ctx context.Context) (*attached, error) {
 	return a, nil
 }
 
-// maxBatch is how many bytes a batch may have. A property says that where single messages
-// may be larger, and an entity that says nothing gets what all of them take.
+// maxBatch returns the maximum size of a batch in bytes. It is a property of the link if single messages
+// may be larger. If the link has neither limit, 256 KB is used because every entity accepts it.
 func maxBatch(s *amqp.Sender) int {
-	const least = 256 << 10
+	const minimum = 256 << 10
 	limit := s.MaxMessageSize()
-	switch told := s.Properties()["com.microsoft:max-message-batch-size"].(type) {
+	switch size := s.Properties()["com.microsoft:max-message-batch-size"].(type) {
 	case uint64:
-		limit = told
+		limit = size
 	case uint32:
-		limit = uint64(told)
+		limit = uint64(size)
 	case int64:
-		limit = uint64(max(told, 0))
+		limit = uint64(max(size, 0))
 	}
 	if limit == 0 {
-		return least
+		return minimum
 	}
 	return int(min(limit, 1<<30))
 }
@@ -111,14 +112,14 @@ func (l *senderLink) send(ctx context.Context, m *amqp.Message) error {
 		return err
 	}
 	receipt, err := a.SendWithReceipt(ctx, m, nil)
-	cut := err != nil && ctx.Err() != nil // perhaps amid the frames of m, and other messages must not follow
+	canceled := err != nil && ctx.Err() != nil // possibly between the frames of m, so no message may follow
 	if err == nil {
 		var state amqp.DeliveryState
 		if state, err = receipt.Wait(ctx); err == nil {
 			err = outcome(state)
 		}
 	}
-	if cut || hasEnded(err) || wire.HasCondition(err, amqp.ErrCondUnauthorizedAccess) { // the next link gets a new token
+	if canceled || hasEnded(err) || wire.HasCondition(err, amqp.ErrCondUnauthorizedAccess) { // the next link gets a new token
 		l.shared.Drop(ctx, a)
 		l.dropBroken(ctx, a.conn, err)
 	}
@@ -127,15 +128,14 @@ func (l *senderLink) send(ctx context.Context, m *amqp.Message) error {
 
 func (l *senderLink) close(ctx context.Context) error { return l.shared.Close(ctx) }
 
-// hasEnded reports whether an error shows that a link has ended, by itself or with its
-// connection.
+// hasEnded reports whether an error means that the link or its connection has ended.
 func hasEnded(err error) bool {
 	_, ended := errors.AsType[*amqp.LinkError](err)
 	return ended || wire.Broken(err)
 }
 
-// notAcceptedError is an outcome of a delivery: the error of a rejection, or one whose
-// condition is the name of the outcome.
+// notAcceptedError is the outcome of a delivery that was not accepted: the error of a rejection, or an
+// error with the name of the outcome as its condition.
 type notAcceptedError struct{ outcome amqp.Error }
 
 func (e *notAcceptedError) Error() string {
@@ -148,7 +148,7 @@ func (e *notAcceptedError) Error() string {
 
 func (e *notAcceptedError) Unwrap() error { return &e.outcome }
 
-// outcome is nil for accepted only.
+// outcome returns nil only if the delivery was accepted.
 func outcome(state amqp.DeliveryState) error {
 	e := &notAcceptedError{amqp.Error{Condition: "no outcome"}}
 	switch state := state.(type) {

@@ -19,8 +19,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// TestTheTopicsOfAClientShareAConnection: one for all links, also when it is lost.
-func TestTheTopicsOfAClientShareAConnection(t *testing.T) {
+// All links share one connection, also after it was lost.
+func TestTopicsOfAClientShareAConnection(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		topics := map[string]string{}
 		var groups []relay.Group
@@ -43,7 +43,7 @@ func TestTheTopicsOfAClientShareAConnection(t *testing.T) {
 			if err := p.Publish(t.Context(), groups); err != nil {
 				t.Fatal(err)
 			}
-			if got := w.dialled(); got != n+1 {
+			if got := w.connections(); got != n+1 {
 				t.Fatalf("%d connections were opened, want %d: one for all topics", got, n+1)
 			}
 			w.cut(false)
@@ -55,8 +55,8 @@ func TestTheTopicsOfAClientShareAConnection(t *testing.T) {
 	})
 }
 
-// TestANewLinkMeetsALostConnection: nothing was sent since it was lost, so nobody knows.
-func TestANewLinkMeetsALostConnection(t *testing.T) {
+// The client has not detected the loss, because nothing was sent since.
+func TestNewLinkReplacesALostConnection(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		for n := range 3 {
 			if err := w.publisher(t, nil).Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
@@ -68,8 +68,7 @@ func TestANewLinkMeetsALostConnection(t *testing.T) {
 	})
 }
 
-// TestTokensOfAPublisherAreRenewed: a connection outlives its tokens.
-func TestTokensOfAPublisherAreRenewed(t *testing.T) {
+func TestTokensOfAPublisherAreRefreshed(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
 		attached := 0
@@ -85,15 +84,15 @@ func TestTokensOfAPublisherAreRenewed(t *testing.T) {
 			if err := p.Publish(t.Context(), []relay.Group{g}); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(90 * time.Minute) // a token lives for two hours
+			time.Sleep(90 * time.Minute) // a token expires after two hours
 		}
-		if n := w.dialled(); n != 1 || attached != 1 {
+		if n := w.connections(); n != 1 || attached != 1 {
 			t.Errorf("%d connections and %d links in nine hours, want 1", n, attached)
 		}
 	})
 }
 
-// gate is a connection whose writes wait while it is shut, or for their deadline.
+// gate is a connection whose writes block while it is shut, until their deadline.
 type gate struct {
 	net.Conn
 	mu       sync.Mutex // guards what follows
@@ -126,7 +125,7 @@ func (g *gate) Write(b []byte) (int, error) {
 	}
 }
 
-// close shuts the gate, until the channel that it returns is closed.
+// close shuts the gate until the returned channel is closed.
 func (g *gate) close() chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -134,7 +133,7 @@ func (g *gate) close() chan struct{} {
 	return g.shut
 }
 
-// inGate is inWorld with a gate before the client, and messages of 1 MiB.
+// inGate calls inWorld with a gate in the connection, and messages of up to 1 MiB.
 func inGate(t *testing.T, test func(t *testing.T, w *world, g *gate, p *Publisher)) {
 	inWorld(t, &busemu.Options{Premium: true}, func(t *testing.T, w *world) {
 		g := &gate{}
@@ -165,43 +164,42 @@ func inGate(t *testing.T, test func(t *testing.T, w *world, g *gate, p *Publishe
 		}
 		for _, m := range got {
 			if m.MessageID == "a.1" && len(m.Body) != 900<<10 {
-				t.Errorf("the large message came with %d bytes", len(m.Body))
+				t.Errorf("the large message has %d bytes", len(m.Body))
 			}
 		}
 	})
 }
 
-// TestASendCutShortLeavesNothingBehind: its link has the begin of a message, behind which
-// the next one would be taken for the rest of it.
-func TestASendCutShortLeavesNothingBehind(t *testing.T) {
+// A canceled send may leave a part of a message on its link. The broker would treat the next message as
+// the rest of it.
+func TestCanceledSendReplacesTheLink(t *testing.T) {
 	inGate(t, func(t *testing.T, w *world, g *gate, p *Publisher) {
-		ctx, giveUp := context.WithCancel(t.Context())
-		shut, gaveUp := g.close(), make(chan error)
-		go func() { gaveUp <- p.Publish(ctx, []relay.Group{group("a", 900<<10)}) }()
+		ctx, cancel := context.WithCancel(t.Context())
+		shut, canceled := g.close(), make(chan error)
+		go func() { canceled <- p.Publish(ctx, []relay.Group{group("a", 900<<10)}) }()
 		synctest.Wait()
-		giveUp()
+		cancel()
 		g.mu.Lock()
 		g.shut = nil
 		g.mu.Unlock()
 		close(shut)
-		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+		if err := <-canceled; !errors.Is(err, context.Canceled) {
 			t.Errorf("error %v, want that of the context", err)
 		}
-		if n := w.dialled(); n != 0 {
+		if n := w.connections(); n != 0 {
 			t.Errorf("%d other connections", n)
 		}
 	})
 }
 
-// TestAStandstillEndsASend: also amid the frames of a message, where go-amqp waits for the
-// connection to take them.
-func TestAStandstillEndsASend(t *testing.T) {
+// The timeout also ends a send between the frames of a message, when go-amqp waits for the connection.
+func TestBlockedConnectionEndsASend(t *testing.T) {
 	inGate(t, func(t *testing.T, _ *world, g *gate, p *Publisher) {
 		g.close()
 		began := time.Now()
 		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 900<<10)}), "a after 0: outage send_timeout")
 		if took := time.Since(began); took > 7*time.Second {
-			t.Errorf("took %v, want 5 s and what is left to close the connection", took)
+			t.Errorf("took %v, want 5 s and the time to close the connection", took)
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -209,29 +207,29 @@ func TestAStandstillEndsASend(t *testing.T) {
 	})
 }
 
-// endedLink is a fakeLink whose sends tell that the link has ended.
+// endedLink is a fakeLink whose sends fail because the link has ended.
 type endedLink struct {
 	fakeLink
-	cond  amqp.ErrCond
-	tries int
-	then  func()
+	cond     amqp.ErrCond
+	attempts int
+	then     func()
 }
 
 func (l *endedLink) send(context.Context, *amqp.Message) error {
-	l.tries++
+	l.attempts++
 	if l.then != nil {
 		l.then()
 	}
 	return &amqp.LinkError{RemoteErr: &amqp.Error{Condition: l.cond}}
 }
 
-// TestASecondTryHasLimits: once, not for what lasts, and not behind the fence.
-func TestASecondTryHasLimits(t *testing.T) {
+// A send is retried once, not after a permanent error, and not after the deadline of the call.
+func TestRetryHasLimits(t *testing.T) {
 	for _, tt := range []struct {
-		cond  amqp.ErrCond
-		fence bool
-		tries int
-		want  string
+		cond     amqp.ErrCond
+		deadline bool // passes during the first attempt
+		attempts int
+		want     string
 	}{
 		{amqp.ErrCondDetachForced, false, 2, "a after 0: outage link_detached"},
 		{amqp.ErrCondNotFound, false, 1, "a after 0: blocked entity_not_found"},
@@ -242,19 +240,19 @@ func TestASecondTryHasLimits(t *testing.T) {
 			l := &endedLink{cond: tt.cond}
 			l.maxBatch = 1000
 			ctx := staleContext{t.Context(), time.Now().Add(time.Second)}
-			if tt.fence {
+			if tt.deadline {
 				l.then = func() { time.Sleep(time.Second) }
 			}
 			p := newPublisher(l, "contacts", nil)
 			wantFailed(t, p.Publish(ctx, []relay.Group{group("a", 1)}), tt.want)
-			if l.tries != tt.tries {
-				t.Errorf("%s: %d tries, want %d", tt.cond, l.tries, tt.tries)
+			if l.attempts != tt.attempts {
+				t.Errorf("%s: %d attempts, want %d", tt.cond, l.attempts, tt.attempts)
 			}
 		})
 	}
 }
 
-func TestOpenTellsWhatASendWouldMeet(t *testing.T) {
+func TestOpenReturnsTheErrorOfASend(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
 		if err := p.Open(t.Context()); err != nil {
@@ -270,7 +268,7 @@ func TestOpenTellsWhatASendWouldMeet(t *testing.T) {
 	})
 }
 
-func TestWhatIsClosedStaysClosed(t *testing.T) {
+func TestClosedPublisherAndClientStayClosed(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p, other := w.publisher(t, nil), w.publisher(t, nil)
 		for _, p := range []*Publisher{p, other} {
@@ -289,15 +287,15 @@ func TestWhatIsClosedStaysClosed(t *testing.T) {
 			t.Error(err)
 		}
 		wantFailed(t, other.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: outage client_closed")
-		if n := w.dialled(); n != 1 {
+		if n := w.connections(); n != 1 {
 			t.Errorf("%d connections, want 1", n)
 		}
 	})
 }
 
-// TestOneWhoGivesUpTakesNoOtherAlong: a range that loses its lease while it waits for an
-// answer. Its message is on its way in full, so the link stays.
-func TestOneWhoGivesUpTakesNoOtherAlong(t *testing.T) {
+// A range may lose its lease while it waits for an outcome. Its message was written completely, so the
+// link stays open for other sends.
+func TestCanceledCallKeepsTheLinkOfOthers(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
 		if err := p.Open(t.Context()); err != nil {
@@ -306,22 +304,22 @@ func TestOneWhoGivesUpTakesNoOtherAlong(t *testing.T) {
 		hold, attached := make(chan struct{}), 0
 		w.server.Control(busemu.OpSend, busemu.Times(1, busemu.Fault{Hold: hold}))
 		w.server.Control(busemu.OpAttach, func(*busemu.Call) *busemu.Fault { attached++; return nil })
-		ctx, giveUp := context.WithCancel(t.Context())
-		gaveUp, other := make(chan error), make(chan error)
-		go func() { gaveUp <- p.Publish(ctx, []relay.Group{group("a", 10)}) }()
+		ctx, cancel := context.WithCancel(t.Context())
+		canceled, other := make(chan error), make(chan error)
+		go func() { canceled <- p.Publish(ctx, []relay.Group{group("a", 10)}) }()
 		synctest.Wait()
 		go func() { other <- p.Publish(t.Context(), []relay.Group{group("b", 10)}) }()
 		synctest.Wait()
-		giveUp()
-		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-			t.Errorf("who gave up: %v", err)
+		cancel()
+		if err := <-canceled; !errors.Is(err, context.Canceled) {
+			t.Errorf("the canceled call: %v", err)
 		}
 		close(hold)
 		if err := <-other; err != nil {
-			t.Errorf("the other: %v", err)
+			t.Errorf("the other call: %v", err)
 		}
 		if err := p.Publish(t.Context(), []relay.Group{group("c", 10)}); err != nil || attached != 0 {
-			t.Errorf("the next: %v, by %d links attached anew, want none", err, attached)
+			t.Errorf("the next call: %v, with %d new links, want none", err, attached)
 		}
 	})
 }

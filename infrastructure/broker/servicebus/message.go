@@ -21,14 +21,14 @@ var (
 	specVersion     = any("1.0")
 )
 
-// encoder builds AMQP messages, each in the memory of the one before.
+// encoder builds AMQP messages. It reuses the memory of the previous message.
 type encoder struct {
 	message    amqp.Message
 	properties amqp.MessageProperties
 	data       [1][]byte
 }
 
-// encode returns m, from source, until the next call.
+// encode returns m as an AMQP message, which is valid until the next call.
 func (e *encoder) encode(m *relay.Message, source any) *amqp.Message {
 	a := &e.message
 	if a.Properties == nil {
@@ -59,8 +59,8 @@ func setOrDelete[V any](p map[string]any, name string, v V, set bool) {
 	}
 }
 
-// batch is messages in the batch format of Service Bus (azservicebus, message_batch.go):
-// an AMQP message with one data section for each of them.
+// batch contains messages in the batch format of Service Bus (azservicebus, message_batch.go): an AMQP
+// message with one data section per message.
 type batch struct {
 	max, size int // in bytes
 	envelope  amqp.Message
@@ -68,14 +68,14 @@ type batch struct {
 
 const (
 	batchFormat     = 0x80013700
-	sectionOverhead = 8 // bytes of a data section beside the data, at most
+	sectionOverhead = 8 // maximum size of a data section without its data
 )
 
-// add adds m, which is encoded, unless b would be too large.
+// add adds the encoded message m, unless b would exceed its limit.
 func (b *batch) add(m *relay.Message, encoded []byte) bool {
 	size := b.size + sectionOverhead + len(encoded)
 	if len(b.envelope.Data) == 0 {
-		size += len(encoded) - len(m.Body) // the envelope has some of what m has beside its data
+		size += len(encoded) - len(m.Body) // the envelope repeats some properties of m
 	}
 	if size > b.max {
 		return false
@@ -91,8 +91,7 @@ func (b *batch) add(m *relay.Message, encoded []byte) bool {
 	return true
 }
 
-// check refuses a message that the broker would refuse, for a limit that shows without
-// sending it.
+// check refuses a message whose ids exceed the limits of the broker.
 func check(m *relay.Message) error {
 	switch {
 	case longerThan(m.ID, idLimit):

@@ -15,49 +15,48 @@ import (
 	"feedbox/infrastructure/broker/servicebus/internal/wire"
 )
 
-// Publisher sends events to one topic or queue. It is safe for concurrent use; two
-// concurrent calls must not carry the same key.
+// Publisher publishes events to one topic or queue. It is safe for concurrent use. Concurrent calls
+// must not contain the same key.
 type Publisher struct {
 	link     link
 	slots    chan struct{} // one held for each batch in flight, over all calls
-	source   any           // the CloudEvents attribute
+	source   any           // CloudEvents source
 	opts     PublisherOptions
-	unpacked atomic.Bool // the entity turned out to refuse batches of several keys
+	unpacked atomic.Bool // the entity refuses batches of several keys
 }
 
 var _ relay.Publisher = (*Publisher)(nil)
 
-// PublisherOptions are the choices of NewPublisher.
+// PublisherOptions are the options of NewPublisher.
 type PublisherOptions struct {
-	// PackKeys puts several keys into one batch, which is much faster with few events a
-	// key. An entity with partitions refuses such batches; they are then sent again by
-	// key, and packing ends.
+	// PackKeys puts several keys into one batch, which is much faster if keys have few events. An
+	// entity with partitions refuses such batches. The publisher then sends one batch per key from
+	// that time on.
 	PackKeys bool
-	// Sent, if set, is called after every batch. It must be quick and safe for
-	// concurrent use.
+	// Sent, if set, is called after every batch. It must return quickly and be safe for concurrent
+	// use.
 	Sent func(ctx context.Context, r relay.BatchReport)
-	// Source is the CloudEvents attribute of that name. Default: "/" and the name of the
-	// entity.
+	// Source is the CloudEvents source. Default: "/" and the name of the entity.
 	Source string
-	// Logger takes what changes the way of sending. Default: discarded.
+	// Logger receives changes of PackKeys. Default: discarded.
 	Logger *slog.Logger
 
 	limits limits
 }
 
-// limits of a publisher. Tests set some; zero means the usual one.
+// limits bound a publisher. Tests set them; zero means the default.
 type limits struct {
-	inFlight      int           // batches that await the broker's answer
-	packMessages  int           // messages of a call that are packed before another batch is sent beside
+	inFlight      int           // batches
+	packMessages  int           // messages of a call to pack before a further batch is sent concurrently
 	batchMessages int           // messages of a batch
 	sendTimeout   time.Duration // of one send
 }
 
-// NewPublisher returns a publisher to the entity, a topic or a queue. It does no I/O;
-// the first use connects. The client stays the caller's; Close only closes the link.
+// NewPublisher returns a publisher to a topic or queue. It does no I/O; the first use connects. Close
+// closes the link and not the client.
 func NewPublisher(client *Client, entity string, opts *PublisherOptions) (*Publisher, error) {
 	if client == nil || entity == "" {
-		return nil, errors.New("service bus publisher: give a client and the name of a topic or queue")
+		return nil, errors.New("service bus publisher: a client and the name of a topic or queue are required")
 	}
 	return newPublisher(newSenderLink(client, entity), entity, opts), nil
 }
@@ -83,26 +82,27 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 	return publish.Failed(p.publish(ctx, groups))
 }
 
-// publish returns the result of each of groups.
+// publish returns the results of groups in their order.
 func (p *Publisher) publish(ctx context.Context, groups []relay.Group) []relay.KeyError {
 	c := &call{publisher: p, groups: groups, results: make([]relay.KeyError, len(groups))}
-	trains := c.plan(p.opts.PackKeys && !p.unpacked.Load())
+	chunks := c.split(p.opts.PackKeys && !p.unpacked.Load())
 	var senders sync.WaitGroup
-	for range min(len(trains), cap(p.slots)) {
-		senders.Go(func() { (&sender{call: c}).send(ctx, trains) })
+	for range min(len(chunks), cap(p.slots)) {
+		senders.Go(func() { (&sender{call: c}).send(ctx, chunks) })
 	}
 	senders.Wait()
 	return c.results
 }
 
-// Open connects, as the first Publish would: it tells whether the broker can be reached
-// and lets this client send. Its error is a *relay.Error.
+// Open connects as the first Publish would, to check that the broker is available and that the client
+// may send. Its error is a *relay.Error.
 func (p *Publisher) Open(ctx context.Context) error {
 	_, err := p.connect(ctx)
 	return err
 }
 
-// connect opens the link. It takes some 10 round trips, so it has a limit of its own.
+// connect opens the link. Its timeout is longer than that of a send, because it takes about 10 round
+// trips.
 func (p *Publisher) connect(ctx context.Context) (maxBatch int, err error) {
 	opening, cancel := context.WithTimeout(ctx, wire.ConnectTimeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func (p *Publisher) connect(ctx context.Context) (maxBatch int, err error) {
 	return maxBatch, nil
 }
 
-// Close closes the link. Calls of Publish that are under way fail.
+// Close closes the link. Running calls of Publish fail.
 func (p *Publisher) Close(ctx context.Context) error {
 	if err := p.link.close(ctx); err != nil {
 		return fmt.Errorf("close publisher: %w", err)

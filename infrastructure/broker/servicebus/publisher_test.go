@@ -29,7 +29,7 @@ func TestPublishSendsABatchPerKey(t *testing.T) {
 		t.Errorf("accepted (-want +got):\n%s", diff)
 	}
 	if l.batches != 2 || l.alone != 1 {
-		t.Errorf("%d batches and %d messages alone, want one a key, without a batch for one message", l.batches, l.alone)
+		t.Errorf("%d batches and %d messages alone, want one per key, and no batch for a single message", l.batches, l.alone)
 	}
 }
 
@@ -44,7 +44,7 @@ func TestPublishPacksKeys(t *testing.T) {
 	}
 }
 
-func TestPublishCutsABatchThatOverflows(t *testing.T) {
+func TestPublishSplitsATooLargeBatch(t *testing.T) {
 	for _, pack := range []bool{false, true} {
 		t.Run(fmt.Sprintf("pack=%v", pack), func(t *testing.T) {
 			l := &fakeLink{maxBatch: 12_000, maxMessage: 30_000}
@@ -52,8 +52,8 @@ func TestPublishCutsABatchThatOverflows(t *testing.T) {
 			err := p.Publish(t.Context(), []relay.Group{
 				group("a", 6000, 6000, 4000, 100), // too much for one batch
 				group("b", 10_000, 10_000),
-				group("c", 1000, 25_000, 1000), // the second goes alone, outside of a batch
-				group("d", 1000, 30_001, 1000), // the second goes nowhere
+				group("c", 1000, 25_000, 1000), // the second is sent as a single message
+				group("d", 1000, 30_001, 1000), // the second is refused
 				group("e", 10),
 			})
 			want := map[string][]string{
@@ -67,8 +67,8 @@ func TestPublishCutsABatchThatOverflows(t *testing.T) {
 	}
 }
 
-// wantFailed checks the keys that err names, each as "key after sent: class reason".
-// Group i of the call must be the i-th letter.
+// wantFailed checks the failed keys in err, each as "key after sent: class reason". The key of group i
+// must be the i-th letter.
 func wantFailed(t *testing.T, err error, want ...string) {
 	t.Helper()
 	var got []string
@@ -86,7 +86,7 @@ func wantFailed(t *testing.T, err error, want ...string) {
 	}
 }
 
-func TestPublishRespectsTheMessageCap(t *testing.T) {
+func TestPublishLimitsTheMessagesOfABatch(t *testing.T) {
 	l := &fakeLink{}
 	p := publisherOver(t, l, &PublisherOptions{limits: limits{batchMessages: 2}})
 	if err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1, 1, 1, 1)}); err != nil {
@@ -97,8 +97,8 @@ func TestPublishRespectsTheMessageCap(t *testing.T) {
 	}
 }
 
-// What fits into no batch goes alone, for which another limit holds.
-func TestPublishRespectsTheByteCap(t *testing.T) {
+// A message that does not fit into a batch is sent alone, because single messages may be larger.
+func TestPublishLimitsTheBytesOfABatch(t *testing.T) {
 	l := &fakeLink{maxBatch: 1 << 20, maxMessage: 10 << 20}
 	p := publisherOver(t, l, nil)
 	if err := p.Publish(t.Context(), []relay.Group{group("a", 600<<10, 600<<10, 2<<20)}); err != nil {
@@ -135,7 +135,7 @@ func TestPublishFindsTheRefusedMessage(t *testing.T) {
 	}
 }
 
-func TestPublishStopsPackingWhereItIsRefused(t *testing.T) {
+func TestPublishStopsPackingAfterARefusal(t *testing.T) {
 	l := &fakeLink{refuse: func(_ []string, keys map[string]bool) error {
 		if len(keys) > 1 {
 			return rejected(amqp.ErrCondNotAllowed)
@@ -150,13 +150,12 @@ func TestPublishStopsPackingWhereItIsRefused(t *testing.T) {
 		}
 	}
 	if l.sends != 3 {
-		t.Errorf("%d sends in the second call, want 3 without another try to pack", l.sends)
+		t.Errorf("%d sends in the second call, want 3 without another packed batch", l.sends)
 	}
 }
 
-// A batch of one key that is refused, though each of its messages is not, says nothing
-// against packing.
-func TestABatchOfOneKeyEndsNoPacking(t *testing.T) {
+// A refused batch of one key, whose messages are accepted one by one, is no reason to stop packing.
+func TestRefusedBatchOfOneKeyKeepsPacking(t *testing.T) {
 	l := &fakeLink{refuse: func(ids []string, _ map[string]bool) error {
 		if len(ids) > 1 {
 			return rejected(amqp.ErrCondNotAllowed)
@@ -189,9 +188,8 @@ func TestPublishRefusesLongIDsWithoutSending(t *testing.T) {
 	}
 }
 
-// TestPublishGoesOnWithTheOtherKeys: what stops one key does not stop another, and each
-// is tried once.
-func TestPublishGoesOnWithTheOtherKeys(t *testing.T) {
+// The failure of a key stops no other key, and each key is tried once.
+func TestFailedKeysDoNotStopOthers(t *testing.T) {
 	for _, inFlight := range []int{1, 4} {
 		l := &fakeLink{refuse: func(_ []string, keys map[string]bool) error {
 			if keys["b"] || keys["d"] {
@@ -206,14 +204,13 @@ func TestPublishGoesOnWithTheOtherKeys(t *testing.T) {
 		}
 		wantFailed(t, p.Publish(t.Context(), groups), "b after 0: outage server_busy", "d after 0: outage server_busy")
 		if l.sends != len(groups) || len(l.accepted) != 3 {
-			t.Errorf("%d sends, accepted %v; want one send a key", l.sends, l.accepted)
+			t.Errorf("%d sends, accepted %v; want one send per key", l.sends, l.accepted)
 		}
 	}
 }
 
-// TestPublishSendsAKeyAloneThatMustBe: what fails with others in one batch does not tell
-// which of them it was.
-func TestPublishSendsAKeyAloneThatMustBe(t *testing.T) {
+// The error of a batch does not identify the key that caused it.
+func TestPublishSendsAGroupAlone(t *testing.T) {
 	var packed []string
 	l := &fakeLink{refuse: func(_ []string, keys map[string]bool) error {
 		packed = append(packed, fmt.Sprint(slices.Sorted(maps.Keys(keys))))
@@ -240,7 +237,7 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 		err := p.Publish(ctx, []relay.Group{group("a", 1), group("b", 1), group("c", 1)})
 		wantFailed(t, err, "b after 0: outage interrupted", "c after 0: outage interrupted")
 		if !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("error %v does not tell that the deadline passed", err)
+			t.Errorf("error %v is not DeadlineExceeded", err)
 		}
 		if took := time.Since(began); took != 90*time.Second || l.alone != 2 {
 			t.Errorf("took %v and %d sends, want 90 s and 2", took, l.alone)
@@ -248,7 +245,7 @@ func TestPublishEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestPublishBoundsOneSend(t *testing.T) {
+func TestPublishLimitsTheTimeOfASend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLink{delay: time.Minute}
 		p := publisherOver(t, l, &PublisherOptions{limits: limits{sendTimeout: 5 * time.Second}})
@@ -260,19 +257,19 @@ func TestPublishBoundsOneSend(t *testing.T) {
 	})
 }
 
-func TestPublishSendsNothingAfterTheFence(t *testing.T) {
+func TestPublishSendsNothingAfterTheDeadline(t *testing.T) {
 	l := &fakeLink{}
 	p := publisherOver(t, l, nil)
-	// A deadline in the past that no timer has reported yet, as after a standstill.
+	// The deadline has passed and the context has not ended, as after a pause of the process.
 	ctx := staleContext{t.Context(), time.Now().Add(-time.Second)}
 	wantFailed(t, p.Publish(ctx, []relay.Group{group("a", 1)}), "a after 0: outage interrupted")
 	if l.sends != 0 || l.opened != 0 {
-		t.Errorf("behind the fence the link was opened %d times, and %d batches were sent", l.opened, l.sends)
+		t.Errorf("after the deadline the link was opened %d times, and %d batches were sent", l.opened, l.sends)
 	}
 }
 
-// Connecting may take so long that the deadline passes, which no timer has reported yet.
-func TestPublishSendsNothingIfTheFenceFallsWhileItConnects(t *testing.T) {
+// The deadline passes while the link is opened, and the context has not ended yet.
+func TestPublishSendsNothingIfTheDeadlinePassesWhileConnecting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLink{opening: 2 * time.Second}
 		p := publisherOver(t, l, nil)
@@ -284,14 +281,13 @@ func TestPublishSendsNothingIfTheFenceFallsWhileItConnects(t *testing.T) {
 	})
 }
 
-// Of a batch that failed no key counts as sent.
-func TestAFailedBatchFailsAllItsKeys(t *testing.T) {
+func TestFailedBatchFailsAllItsKeys(t *testing.T) {
 	l := &fakeLink{refuse: func([]string, map[string]bool) error { return rejected("com.microsoft:server-busy") }}
 	p := publisherOver(t, l, &PublisherOptions{PackKeys: true})
 	err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1), group("b", 1), group("c", 1, 1)})
 	wantFailed(t, err, "a after 0: outage server_busy", "b after 0: outage server_busy", "c after 0: outage server_busy")
 	if l.sends != 1 {
-		t.Errorf("%d sends, want one of all keys", l.sends)
+		t.Errorf("%d sends, want one with all keys", l.sends)
 	}
 }
 
@@ -303,7 +299,7 @@ type staleContext struct {
 
 func (c staleContext) Deadline() (time.Time, bool) { return c.deadline, true }
 
-func TestPublishBoundsWhatIsInFlight(t *testing.T) {
+func TestPublishLimitsBatchesInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &fakeLink{delay: time.Second}
 		p := publisherOver(t, l, &PublisherOptions{limits: limits{inFlight: 5}})
@@ -321,8 +317,8 @@ func TestPublishBoundsWhatIsInFlight(t *testing.T) {
 	})
 }
 
-// TestPublishRandom sends random groups through small limits with random refusals and
-// checks order, completeness and that no key had two batches in flight.
+// TestPublishRandom sends random groups with small limits and random refusals. It checks the order, that
+// no message is missing, and that no key has two batches in flight.
 func TestPublishRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -375,7 +371,7 @@ func TestPublishRandom(t *testing.T) {
 	}
 }
 
-func TestABatchTellsWhatWasInIt(t *testing.T) {
+func TestSentReportsTheContentOfABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := rejected("com.microsoft:server-busy")
 		l := &fakeLink{delay: time.Second, refuse: func(_ []string, keys map[string]bool) error {
@@ -384,18 +380,18 @@ func TestABatchTellsWhatWasInIt(t *testing.T) {
 			}
 			return nil
 		}}
-		var told []relay.BatchReport
+		var reports []relay.BatchReport
 		p := publisherOver(t, l, &PublisherOptions{PackKeys: true, limits: limits{packMessages: 4, inFlight: 1}, Sent: func(_ context.Context, r relay.BatchReport) {
-			told = append(told, r)
+			reports = append(reports, r)
 		}})
 		err := p.Publish(t.Context(), []relay.Group{group("a", 1, 1), group("b", 1), group("c", 1), group("d", 1)})
 		wantFailed(t, err, "d after 0: outage server_busy")
-		if len(told) != 2 || !errors.Is(told[1].Err, busy) {
-			t.Fatalf("told %+v, want two batches, the second busy", told)
+		if len(reports) != 2 || !errors.Is(reports[1].Err, busy) {
+			t.Fatalf("reported %+v, want two batches, the second busy", reports)
 		}
-		told[1].Err = nil
-		if want := []relay.BatchReport{{Keys: 3, Messages: 4, Took: time.Second}, {Keys: 1, Messages: 1, Took: time.Second}}; !slices.Equal(told, want) {
-			t.Errorf("told %+v, want %+v", told, want)
+		reports[1].Err = nil
+		if want := []relay.BatchReport{{Keys: 3, Messages: 4, Took: time.Second}, {Keys: 1, Messages: 1, Took: time.Second}}; !slices.Equal(reports, want) {
+			t.Errorf("reported %+v, want %+v", reports, want)
 		}
 	})
 }
@@ -406,7 +402,7 @@ func TestTopicsCloseEveryLink(t *testing.T) {
 	for i, l := range links {
 		topics.byName[fmt.Sprint(i)] = publisherOver(t, l, nil)
 	}
-	topics.usual = topics.byName["0"]
+	topics.fallback = topics.byName["0"]
 	if err := topics.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -417,9 +413,8 @@ func TestTopicsCloseEveryLink(t *testing.T) {
 	}
 }
 
-// One link a topic, however many subjects go there, and one batch for what follows each
-// other.
-func TestSubjectsShareTheLinkOfTheirTopic(t *testing.T) {
+// A topic has one link for all its actions. Consecutive messages for a topic share a batch.
+func TestActionsShareTheLinkOfTheirTopic(t *testing.T) {
 	topics, err := NewTopics(&Client{}, "contacts", map[string]string{"Changed": "contacts", "Moved": "moves", "Gone": "moves"}, &PublisherOptions{PackKeys: true})
 	if err != nil {
 		t.Fatal(err)
@@ -434,26 +429,26 @@ func TestSubjectsShareTheLinkOfTheirTopic(t *testing.T) {
 	if err := topics.Publish(t.Context(), groups); err != nil {
 		t.Fatal(err)
 	}
-	usual, moves := links["contacts"], links["moves"]
-	if len(links) != 2 || topics.byAction["Changed"] != topics.usual || topics.byAction["Moved"] != topics.byAction["Gone"] {
-		t.Errorf("%d links, want one a topic", len(links))
+	contacts, moves := links["contacts"], links["moves"]
+	if len(links) != 2 || topics.byAction["Changed"] != topics.fallback || topics.byAction["Moved"] != topics.byAction["Gone"] {
+		t.Errorf("%d links, want one per topic", len(links))
 	}
-	if usual.batches != 1 || usual.alone != 0 || moves.alone != 2 {
-		t.Errorf("%d batches and %d messages alone to one, %d alone to the other; want 1, 0 and 2", usual.batches, usual.alone, moves.alone)
+	if contacts.batches != 1 || contacts.alone != 0 || moves.alone != 2 {
+		t.Errorf("%d batches and %d messages alone to one, %d alone to the other; want 1, 0 and 2", contacts.batches, contacts.alone, moves.alone)
 	}
 }
 
-func TestAPublisherNeedsAClientAndAName(t *testing.T) {
+func TestNewPublisherRequiresAClientAndATopic(t *testing.T) {
 	if _, err := NewPublisher(nil, "contacts", nil); err == nil {
-		t.Error("a publisher without a client")
+		t.Error("NewPublisher accepts a nil client")
 	}
 	if _, err := NewPublisher(&Client{}, "", nil); err == nil {
-		t.Error("a publisher to nowhere")
+		t.Error("NewPublisher accepts an empty name")
 	}
 	if _, err := NewTopics(&Client{}, "", nil, nil); err == nil {
-		t.Error("topics of which the usual one is nowhere")
+		t.Error("NewTopics accepts an empty topic")
 	}
 	if _, err := NewTopics(&Client{}, "contacts", map[string]string{"Moved": ""}, nil); err == nil {
-		t.Error("topics of which one is nowhere")
+		t.Error("NewTopics accepts an empty topic of an action")
 	}
 }

@@ -14,15 +14,15 @@ const BrokerName = "serviceBus"
 
 // RelayBrokerOptions name the destination of events. Topic is required.
 type RelayBrokerOptions struct {
-	// Topic receives the events. It needs duplicate detection, and sessions on its
-	// subscriptions.
+	// Topic receives the events. It must have duplicate detection, and its subscriptions must have
+	// sessions.
 	Topic string
-	// Topics are the exceptions from Topic, by the subject of an event.
+	// Topics contains the topics of events that are not sent to Topic, by action.
 	Topics map[string]string
-	// Source is the CloudEvents attribute of that name. Default: "/" and the topic.
+	// Source is the CloudEvents source. Default: "/" and the topic.
 	Source string
 	// PackKeys puts events of several keys into one batch, which is much faster. A topic with
-	// partitions refuses such batches.
+	// partitions refuses such batches, and then gets one batch per key.
 	PackKeys bool
 }
 

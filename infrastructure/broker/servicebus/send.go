@@ -12,27 +12,27 @@ import (
 	"feedbox/infrastructure/process/failpoint"
 )
 
-// call is one Publish call. Its groups are cut into trains, which go beside each other; a
-// train is sent batch by batch.
+// call is one Publish call. Its messages are split into chunks, which are sent concurrently. The
+// messages of a chunk are sent in order, one batch at a time.
 type call struct {
-	publisher *Publisher
-	groups    []relay.Group
-	results   []relay.KeyError      // by group; written by the sender of its train only
-	next      atomic.Int64          // the first train that no sender has taken
-	cutOff    atomic.Pointer[error] // why the broker cannot be reached; nil = no try has failed
+	publisher  *Publisher
+	groups     []relay.Group
+	results    []relay.KeyError      // by group; only the sender of its chunk writes it
+	next       atomic.Int64          // number of chunks taken by senders
+	connectErr atomic.Pointer[error] // of the first failed attempt to connect
 }
 
 // item is a message of a group.
 type item struct{ group, message int }
 
-// plan returns the trains: one a key, or with pack one for every so many messages. A
-// key is never cut, so its batches follow each other.
-func (c *call) plan(pack bool) (trains [][]item) {
+// split returns one chunk per key, or with pack chunks of at least packMessages messages. A key is never
+// in two chunks, because its batches must be sent one after the other.
+func (c *call) split(pack bool) (chunks [][]item) {
 	var items []item
-	first := 0 // of the train
+	first := 0 // of the current chunk
 	cut := func() {
 		if len(items) > first {
-			trains, first = append(trains, items[first:]), len(items)
+			chunks, first = append(chunks, items[first:]), len(items)
 		}
 	}
 	for i := range c.groups {
@@ -48,7 +48,7 @@ func (c *call) plan(pack bool) (trains [][]item) {
 		}
 	}
 	cut()
-	return trains
+	return chunks
 }
 
 func (c *call) fail(items []item, err error) {
@@ -61,26 +61,26 @@ func (c *call) failed(i item) bool { return c.results[i.group].Err != nil }
 
 func (c *call) message(i item) *relay.Message { return &c.groups[i.group].Messages[i.message] }
 
-// sender sends trains, one batch after the other.
+// sender sends chunks, one batch after the other.
 type sender struct {
 	*call
 	enc encoder
 }
 
-func (s *sender) send(ctx context.Context, trains [][]item) {
-	for n := s.next.Add(1); n <= int64(len(trains)); n = s.next.Add(1) {
+func (s *sender) send(ctx context.Context, chunks [][]item) {
+	for n := s.next.Add(1); n <= int64(len(chunks)); n = s.next.Add(1) {
 		select {
 		case s.publisher.slots <- struct{}{}:
-			s.deliver(ctx, trains[n-1])
+			s.deliver(ctx, chunks[n-1])
 			<-s.publisher.slots
 		case <-ctx.Done():
-			s.fail(trains[n-1], relay.Ended(ctx))
+			s.fail(chunks[n-1], relay.Ended(ctx))
 		}
 	}
 }
 
-// deliver sends the messages of queue in their order, in as few batches as they fit
-// into. A failure ends the keys of its batch; the others go on.
+// deliver sends the messages of queue in order, in as few batches as possible. A failure stops the keys
+// of its batch and no others.
 func (s *sender) deliver(ctx context.Context, queue []item) {
 	for len(queue) > 0 {
 		if s.failed(queue[0]) {
@@ -102,9 +102,8 @@ func (s *sender) deliver(ctx context.Context, queue []item) {
 	}
 }
 
-// divide sends a refused batch again in smaller pieces: by key if it had several, else
-// message by message. What stands before the refused message is accepted, what stands
-// behind it in its key is not tried.
+// divide sends a refused batch again in smaller batches: one per key if it had several keys, otherwise
+// one per message. Messages before the refused one are accepted, and later ones of its key are not sent.
 func (s *sender) divide(ctx context.Context, refused []item) {
 	keys := keysOf(refused)
 	for rest := refused; len(rest) > 0; {
@@ -116,7 +115,7 @@ func (s *sender) divide(ctx context.Context, refused []item) {
 		rest = rest[n:]
 	}
 	if keys > 1 && !slices.ContainsFunc(refused, s.failed) && s.publisher.unpacked.CompareAndSwap(false, true) {
-		s.publisher.opts.Logger.WarnContext(ctx, "the entity refuses batches of several keys; sending a batch per key from now on",
+		s.publisher.opts.Logger.WarnContext(ctx, "key packing disabled: entity refuses batches of several keys",
 			"keys", keys)
 	}
 }
@@ -131,9 +130,8 @@ func keysOf(items []item) int {
 	return keys
 }
 
-// sendFront sends what fits into one batch from the front of queue. It returns how many
-// messages it tried.
-func (s *sender) sendFront(ctx context.Context, queue []item) (tried int, err error) {
+// sendFront sends one batch from the front of queue. It returns the number of messages in the batch.
+func (s *sender) sendFront(ctx context.Context, queue []item) (n int, err error) {
 	maxBatch, err := s.connect(ctx)
 	if err != nil {
 		return 1, err
@@ -144,15 +142,15 @@ func (s *sender) sendFront(ctx context.Context, queue []item) (tried int, err er
 			return n, s.transmit(ctx, &b.envelope, queue[:n])
 		}
 	}
-	m := s.message(queue[0]) // outside of a batch another limit holds
+	m := s.message(queue[0]) // a single message may be larger than a batch
 	if err := check(m); err != nil {
 		return 1, err
 	}
 	return 1, s.transmit(ctx, s.enc.encode(m, s.publisher.source), queue[:1])
 }
 
-// fill adds messages from the front of queue to b until one does not fit, or could not be
-// sent at all. It returns how many.
+// fill adds messages from the front of queue to b until one does not fit or is invalid. It returns the
+// number of added messages.
 func (s *sender) fill(b *batch, queue []item) (n int) {
 	for ; n < min(len(queue), s.publisher.opts.limits.batchMessages); n++ {
 		m := s.message(queue[n])
@@ -167,27 +165,27 @@ func (s *sender) fill(b *batch, queue []item) (n int) {
 	return n
 }
 
-// connect opens the link. One try that fails is enough for all groups of a call.
+// connect opens the link. After one failed attempt it returns the same error for all groups of the call.
 func (s *sender) connect(ctx context.Context) (maxBatch int, err error) {
 	if err := relay.Ended(ctx); err != nil {
 		return 0, err
 	}
-	if err := s.cutOff.Load(); err != nil {
+	if err := s.connectErr.Load(); err != nil {
 		return 0, *err
 	}
 	maxBatch, err = s.publisher.connect(ctx)
 	if err != nil {
-		s.cutOff.CompareAndSwap(nil, &err)
+		s.connectErr.CompareAndSwap(nil, &err)
 	}
 	return maxBatch, err
 }
 
-// transmit sends m, a message or a batch of items. If the link turns out to have ended,
-// as one does that was idle, it is opened anew and m sent again, once.
+// transmit sends m, which is a message or a batch of items. If the link had ended, transmit attaches
+// again and retries once, because the broker detaches idle links.
 func (s *sender) transmit(ctx context.Context, m *amqp.Message, items []item) error {
 	began := time.Now()
 	err := s.try(ctx, m)
-	if sentInVain(err) {
+	if linkHadEnded(err) {
 		if _, err = s.connect(ctx); err == nil {
 			err = s.try(ctx, m)
 		}
@@ -198,7 +196,7 @@ func (s *sender) transmit(ctx context.Context, m *amqp.Message, items []item) er
 	return err
 }
 
-// try is the one place where a send starts.
+// try makes one attempt. All sends start here.
 func (s *sender) try(ctx context.Context, m *amqp.Message) error {
 	if err := relay.Ended(ctx); err != nil {
 		return err

@@ -11,35 +11,34 @@ import (
 	"feedbox/infrastructure/broker/internal/publish"
 )
 
-// Topics sends events to topics by their subjects. It is safe for concurrent use, as its
-// publishers are.
+// Topics publishes events to several topics by their actions. It is safe for concurrent use.
 //
-// The messages of a key keep their order over all topics: those of one topic that follow
-// each other are sent together, and the next topic's are sent once they are accepted.
+// The messages of a key keep their order across topics. Consecutive messages of one topic are sent
+// together, and those of the next topic after they were accepted.
 type Topics struct {
-	usual    *Publisher
+	fallback *Publisher
 	byAction map[string]*Publisher
-	byName   map[string]*Publisher // all of them
+	byName   map[string]*Publisher // all publishers
 }
 
 var _ relay.Publisher = (*Topics)(nil)
 
-// NewTopics returns a publisher to the usual topic, and to those of byAction for the events
-// with these subjects. Options are those of each.
-func NewTopics(client *Client, usual string, byAction map[string]string, opts *PublisherOptions) (*Topics, error) {
+// NewTopics returns a publisher that sends events with an action in byAction to that topic, and all other
+// events to topic. Every topic has the same options.
+func NewTopics(client *Client, topic string, byAction map[string]string, opts *PublisherOptions) (*Topics, error) {
 	t := &Topics{byAction: map[string]*Publisher{}, byName: map[string]*Publisher{}}
-	open := func(topic string) (_ *Publisher, err error) {
-		if t.byName[topic] == nil {
-			t.byName[topic], err = NewPublisher(client, topic, opts)
+	open := func(name string) (_ *Publisher, err error) {
+		if t.byName[name] == nil {
+			t.byName[name], err = NewPublisher(client, name, opts)
 		}
-		return t.byName[topic], err
+		return t.byName[name], err
 	}
 	var err error
-	if t.usual, err = open(usual); err != nil {
+	if t.fallback, err = open(topic); err != nil {
 		return nil, err
 	}
-	for action, topic := range byAction {
-		if t.byAction[action], err = open(topic); err != nil {
+	for action, name := range byAction {
+		if t.byAction[action], err = open(name); err != nil {
 			return nil, err
 		}
 	}
@@ -48,14 +47,14 @@ func NewTopics(client *Client, usual string, byAction map[string]string, opts *P
 
 // Publish implements relay.Publisher.
 func (t *Topics) Publish(ctx context.Context, groups []relay.Group) error {
-	results := make([]relay.KeyError, len(groups)) // of each group, so far
+	results := make([]relay.KeyError, len(groups)) // by group, updated after each round
 	for runs := t.next(groups, results); len(runs) > 0; runs = t.next(groups, results) {
 		var topics sync.WaitGroup
 		for topic, r := range runs {
 			topics.Go(func() {
 				for i, k := range topic.publish(ctx, r.groups) {
-					results[r.of[i]].Sent += k.Sent
-					results[r.of[i]].Err = k.Err
+					results[r.indexes[i]].Sent += k.Sent
+					results[r.indexes[i]].Err = k.Err
 				}
 			})
 		}
@@ -64,13 +63,13 @@ func (t *Topics) Publish(ctx context.Context, groups []relay.Group) error {
 	return publish.Failed(results)
 }
 
-// run is what one topic gets next: the front of what is left of some groups.
+// run contains the next messages for one topic: the first remaining messages of some groups.
 type run struct {
-	of     []int // places of the groups in the call
-	groups []relay.Group
+	indexes []int // of the groups in the call
+	groups  []relay.Group
 }
 
-// next returns what the groups give next, by topic. One that failed gives nothing more.
+// next returns the next run of each topic. It skips groups that have failed.
 func (t *Topics) next(groups []relay.Group, results []relay.KeyError) map[*Publisher]*run {
 	runs := map[*Publisher]*run{}
 	for g, part := range groups {
@@ -88,14 +87,14 @@ func (t *Topics) next(groups []relay.Group, results []relay.KeyError) map[*Publi
 			r = new(run)
 			runs[topic] = r
 		}
-		r.of, r.groups = append(r.of, g), append(r.groups, part)
+		r.indexes, r.groups = append(r.indexes, g), append(r.groups, part)
 	}
 	return runs
 }
 
-func (t *Topics) of(m relay.Message) *Publisher { return cmp.Or(t.byAction[m.Action], t.usual) }
+func (t *Topics) of(m relay.Message) *Publisher { return cmp.Or(t.byAction[m.Action], t.fallback) }
 
-// Close closes the links. Calls of Publish that are under way fail.
+// Close closes the links. Running calls of Publish fail.
 func (t *Topics) Close(ctx context.Context) error {
 	var errs []error
 	for _, p := range t.byName {

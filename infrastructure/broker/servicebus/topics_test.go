@@ -9,8 +9,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// A topic that fails holds back what follows of its keys, in all topics, and no other key.
-func TestTheOrderOfAKeyIsKeptOverTopics(t *testing.T) {
+// A failure at one topic blocks later messages of its keys for all topics, and no other keys.
+func TestKeyKeepsItsOrderAcrossTopics(t *testing.T) {
 	server := busemu.StartT(t, &busemu.Options{Topology: &busemu.Topology{Topics: []busemu.Topic{
 		{Name: "usual", Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}}},
 	}}})
@@ -37,7 +37,7 @@ func TestTheOrderOfAKeyIsKeptOverTopics(t *testing.T) {
 	}
 	messages, err := server.Peek("usual/subscriptions/all", 10)
 	if err != nil || len(messages) != 4 {
-		t.Errorf("%d messages arrived, %v; want those before the first that failed of each key", len(messages), err)
+		t.Errorf("%d messages arrived, %v; want those before the first failure of each key", len(messages), err)
 	}
 	if err := topics.Close(t.Context()); err != nil {
 		t.Error(err)

@@ -20,48 +20,47 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
-// Consumer gives the events of a FIFO queue to a handler, those of a key in their order. Any
-// number of consumers may serve a queue.
+// Consumer passes the events of a FIFO queue to a handler, in the order of their keys. A queue may have
+// any number of consumers.
 type Consumer struct {
 	client     *sqs.Client
 	queue      string
 	opts       ConsumerOptions
 	dispatcher *handling.Dispatcher
 
-	mu          sync.Mutex // guards what follows
-	deadLetters string     // the queue's URL, once it was asked for
+	mu          sync.Mutex // guards deadLetters
+	deadLetters string     // URL of the dead-letter queue; "" until it is looked up
 }
 
-// ConsumerOptions are the choices of NewConsumer. Zero means the default.
+// ConsumerOptions are the options of NewConsumer. Zero means the default.
 type ConsumerOptions struct {
 	consumer.Options
-	// Receivers is how many requests for events may be under way at a time. Default 4.
+	// Receivers is the number of concurrent receive requests. Default 4.
 	Receivers int
-	// Held is how many events may be here at a time, those of waiting keys included. Default
-	// 200; at least 10 for each receiver.
-	Held int
-	// Wait is how long the service waits for events before it answers that there are none.
-	// Default 20 s, which is the most.
+	// MaxInFlight is the maximum number of events in flight, including events that wait for their
+	// key. Default 200; at least 10 for each receiver.
+	MaxInFlight int
+	// Wait is how long SQS waits for events before it returns an empty response (long polling).
+	// Default and maximum 20 s.
 	Wait time.Duration
-	// Visibility is how long the service keeps events from others if nothing is heard of this
-	// process; it is extended while they are here. After a crash, keys wait for so long. Whole
-	// seconds, from 2. Default 30 s.
+	// Visibility is the visibility timeout of received events, which is extended while they are in
+	// flight. After a crash their keys wait for this time. Whole seconds, at least 2. Default 30 s.
 	Visibility time.Duration
 }
 
-// NewConsumer returns a consumer of the FIFO queue with this URL. It does no I/O. Dead letters go
-// to the queue that the redrive policy names (Declare makes both).
+// NewConsumer returns a consumer of the FIFO queue with this URL. It does no I/O. Dead letters are sent
+// to the queue in the redrive policy. Declare creates both queues.
 func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, opts *ConsumerOptions) (*Consumer, error) {
 	c := &Consumer{client: client, queue: queueURL, opts: *cmp.Or(opts, &ConsumerOptions{})}
 	o := &c.opts
-	o.Receivers, o.Held = cmp.Or(o.Receivers, 4), cmp.Or(o.Held, 200)
+	o.Receivers, o.MaxInFlight = cmp.Or(o.Receivers, 4), cmp.Or(o.MaxInFlight, 200)
 	o.Wait, o.Visibility = cmp.Or(o.Wait, 20*time.Second), cmp.Or(o.Visibility, 30*time.Second)
 	var faults []error
 	if client == nil || queueURL == "" {
-		faults = append(faults, errors.New("give a client and the URL of a FIFO queue"))
+		faults = append(faults, errors.New("a client and the URL of a FIFO queue are required"))
 	}
-	if o.Receivers < 0 || o.Held < perRequest*o.Receivers {
-		faults = append(faults, fmt.Errorf("option Receivers must be positive, and Held at least %d for each", perRequest))
+	if o.Receivers < 0 || o.MaxInFlight < perRequest*o.Receivers {
+		faults = append(faults, fmt.Errorf("option Receivers must be positive, and MaxInFlight at least %d for each", perRequest))
 	}
 	if o.Wait < 0 || o.Wait > 20*time.Second || o.Visibility < 2*time.Second || o.Visibility > time.Hour {
 		faults = append(faults, errors.New("option Wait must be 0 to 20 s, Visibility 2 s to 1 h"))
@@ -73,30 +72,30 @@ func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, 
 	return c, nil
 }
 
-// Run receives until ctx ends, drains and returns nil. It survives failures of the service and
-// of the handler. Run may be called again after it returned.
+// Run receives events until ctx ends, then drains and returns nil. It retries after failures of the
+// service and of the handler. Run may be called again after it has returned.
 func (c *Consumer) Run(ctx context.Context) error {
-	r := &reception{
-		Consumer: c, held: make(map[*held]bool), settled: make(chan *held, c.opts.Held), room: semaphore.NewWeighted(int64(c.opts.Held)),
+	r := &run{
+		Consumer: c, inFlight: make(map[*message]bool), settled: make(chan *message, c.opts.MaxInFlight), room: semaphore.NewWeighted(int64(c.opts.MaxInFlight)),
 	}
-	keeping, stop := context.WithCancel(context.WithoutCancel(ctx))
+	extending, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	var beside sync.WaitGroup
-	beside.Go(func() { r.keep(keeping) })
+	var background sync.WaitGroup
+	background.Go(func() { r.extendExpiring(extending) })
 	for range c.opts.Receivers {
-		beside.Go(func() { r.delete(keeping) })
+		background.Go(func() { r.deleteSettled(extending) })
 	}
 	c.dispatcher.Run(ctx, slices.Repeat([]handling.Receiver{r.receive}, c.opts.Receivers), func(ctx context.Context) {
 		close(r.settled)
 		stop()
-		beside.Wait()
-		r.giveBack(ctx)
+		background.Wait()
+		r.releaseAll(ctx)
 	})
 	return nil
 }
 
-// receive takes events from the queue, once there is room for as many as may come.
-func (r *reception) receive(ctx, working context.Context) error {
+// receive waits until there is room for the events of one request, and receives them.
+func (r *run) receive(ctx, working context.Context) error {
 	if err := r.room.Acquire(ctx, perRequest); err != nil {
 		return err // ctx has ended
 	}
@@ -110,14 +109,14 @@ func (r *reception) receive(ctx, working context.Context) error {
 	}
 	r.room.Release(int64(perRequest - len(answer.Messages)))
 	for i := range answer.Messages {
-		r.dispatcher.Add(ctx, r.hold(working, &answer.Messages[i]))
+		r.dispatcher.Add(ctx, r.track(working, &answer.Messages[i]))
 	}
 	return nil
 }
 
 func seconds(d time.Duration) int32 { return int32(d / time.Second) }
 
-// event reads the event out of a message.
+// event returns the event in a message.
 func event(m *types.Message) *consumer.Event {
 	e := &consumer.Event{Body: []byte(aws.ToString(m.Body)), Properties: make(map[string]any, len(m.MessageAttributes))}
 	for name, v := range m.MessageAttributes {
@@ -136,7 +135,7 @@ func event(m *types.Message) *consumer.Event {
 	return e
 }
 
-// property is a text, a whole number or bytes.
+// property returns an attribute as string, int64 or bytes.
 func property(v types.MessageAttributeValue) any {
 	if v.StringValue == nil {
 		return v.BinaryValue

@@ -27,15 +27,15 @@ import (
 type queue struct {
 	client *awssqs.Client
 	url    string
-	broken *atomic.Bool // requests of consumers fail
-	failed *atomic.Int64
 
-	extended *atomic.Int64 // requests to change the visibility
+	broken   atomic.Bool  // requests of consumers fail
+	failed   atomic.Int64 // while broken
+	extended atomic.Int64 // requests to change the visibility
 }
 
 func newQueue(t *testing.T, endpoint, name string) *queue {
 	t.Helper()
-	q := &queue{client: client(endpoint, http.DefaultTransport), broken: new(atomic.Bool), failed: new(atomic.Int64), extended: new(atomic.Int64)}
+	q := &queue{client: client(endpoint, http.DefaultTransport)}
 	var err error
 	if q.url, err = sqs.Declare(t.Context(), q.client, name+".fifo"); err != nil {
 		t.Fatal(err)
@@ -49,10 +49,10 @@ func client(endpoint string, transport http.RoundTripper) *awssqs.Client {
 	})
 }
 
-// RoundTrip fails requests by turns before they are sent and after they were answered.
+// RoundTrip fails requests while broken is set, in turn before and after the server has handled them.
 func (q *queue) RoundTrip(r *http.Request) (*http.Response, error) {
 	if q.broken.Load() && q.failed.Add(1)%2 == 0 {
-		return nil, errors.New("cut before")
+		return nil, errors.New("cut before the request")
 	}
 	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ChangeMessageVisibilityBatch") {
 		q.extended.Add(1)
@@ -60,7 +60,7 @@ func (q *queue) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := http.DefaultTransport.RoundTrip(r)
 	if err == nil && q.broken.Load() && !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ReceiveMessage") {
 		_ = response.Body.Close()
-		return nil, errors.New("cut after")
+		return nil, errors.New("cut after the request")
 	}
 	return response, err
 }
@@ -96,12 +96,11 @@ func events(keys, each int) []relay.Group {
 	return all
 }
 
-func TestConsumer(t *testing.T) {
-	endpoint := servers.StartSQS(t)
-
-	// Handlers fail, consumers stop and come back, requests and their answers are lost: every
-	// event has its effect once, and those of a key in their order.
-	t.Run("faults", func(t *testing.T) {
+func testConsumer(t *testing.T, endpoint string) {
+	// Handlers fail, consumers restart, and requests and responses are lost. Every event has one effect,
+	// in the order of its key.
+	t.Run("faults cause no loss, no repeat and no disorder", func(t *testing.T) {
+		t.Parallel()
 		q := newQueue(t, endpoint, "faults")
 		var ledger servers.Ledger
 		var tries atomic.Int64
@@ -114,7 +113,7 @@ func TestConsumer(t *testing.T) {
 			}
 			return ledger.Handle(ctx, e)
 		}
-		o := sqs.ConsumerOptions{Options: ledger.Options(), Receivers: 2, Held: 50, Wait: time.Second, Visibility: 2 * time.Second}
+		o := sqs.ConsumerOptions{Options: ledger.Options(), Receivers: 2, MaxInFlight: 50, Wait: time.Second, Visibility: 2 * time.Second}
 		o.RetryDelay, o.RetryDelayMax, o.Attempts = 5*time.Millisecond, 20*time.Millisecond, -1
 		stops := []func(){q.start(t, endpoint, handler, o), q.start(t, endpoint, handler, o)}
 		all := events(20, 8)
@@ -139,12 +138,13 @@ func TestConsumer(t *testing.T) {
 		ledger.Judge(t, all)
 	})
 
-	t.Run("a key that waits holds what follows it, and no other", func(t *testing.T) {
+	t.Run("failed event blocks only its key", func(t *testing.T) {
+		t.Parallel()
 		q := newQueue(t, endpoint, "waits")
 		var ledger servers.Ledger
-		var may atomic.Bool
+		var recovered atomic.Bool
 		q.start(t, endpoint, func(ctx context.Context, e *consumer.Event) error {
-			if e.Key == "key-3" && !may.Load() {
+			if e.Key == "key-3" && !recovered.Load() {
 				return errors.New("not now")
 			}
 			return ledger.Handle(ctx, e)
@@ -154,16 +154,17 @@ func TestConsumer(t *testing.T) {
 		all := events(8, 3)
 		q.publish(t, all)
 		testkit.Eventually(t, time.Minute, "the other keys", func() bool { return ledger.Count() == 21 })
-		may.Store(true)
+		recovered.Store(true)
 		ledger.Judge(t, all)
 	})
 
-	// A handler may take longer than events are kept from others.
+	// Handlers of first events run for longer than the visibility timeout.
 	t.Run("visibility is extended", func(t *testing.T) {
+		t.Parallel()
 		q := newQueue(t, endpoint, "slow")
 		var ledger servers.Ledger
 		handler := func(ctx context.Context, e *consumer.Event) error {
-			for began := q.extended.Load(); q.extended.Load() < began+3; {
+			for began := q.extended.Load(); e.Sequence == 1 && q.extended.Load() < began+3; {
 				select {
 				case <-ctx.Done():
 					return context.Cause(ctx)
@@ -178,7 +179,8 @@ func TestConsumer(t *testing.T) {
 		ledger.Judge(t, all)
 	})
 
-	t.Run("dead letters", func(t *testing.T) {
+	t.Run("dead letters have the reason", func(t *testing.T) {
+		t.Parallel()
 		q := newQueue(t, endpoint, "letters")
 		var ledger servers.Ledger
 		var mu sync.Mutex
@@ -199,7 +201,7 @@ func TestConsumer(t *testing.T) {
 			return ledger.Handle(ctx, e)
 		}, o)
 		q.publish(t, events(1, 3))
-		testkit.Eventually(t, time.Minute, "the event behind", func() bool { return ledger.Count() == 1 })
+		testkit.Eventually(t, time.Minute, "the event after the dead letters", func() bool { return ledger.Count() == 1 })
 		answer, err := q.client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{
 			QueueUrl: new(strings.Replace(q.url, ".fifo", "-dead-letters.fifo", 1)), MaxNumberOfMessages: 10, MessageAttributeNames: []string{"All"},
 		})
@@ -212,22 +214,23 @@ func TestConsumer(t *testing.T) {
 				t.Errorf("dead letter %q, want %q", got, want)
 			}
 		}
-		want := []string{"0-1 dead_lettered", "0-1 abandoned", "0-1 abandoned", "0-2 dead_lettered", "0-3 handled"}
+		want := []string{"0-1 abandoned", "0-1 abandoned", "0-1 dead_lettered", "0-2 dead_lettered", "0-3 handled"}
 		testkit.Eventually(t, time.Minute, "outcomes", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return slices.Equal(slices.Sorted(slices.Values(outcomes)), want) // deletions are beside each other
+			return slices.Equal(slices.Sorted(slices.Values(outcomes)), want) // deletions are concurrent
 		})
 	})
 
-	t.Run("at a stop handlers end and the rest goes back", func(t *testing.T) {
+	t.Run("stop finishes handlers and releases the rest", func(t *testing.T) {
+		t.Parallel()
 		q := newQueue(t, endpoint, "stops")
 		var ledger servers.Ledger
 		begun, end := make(chan struct{}), make(chan struct{})
 		all := events(1, 5)
 		q.publish(t, all)
 		stop := q.start(t, endpoint, func(ctx context.Context, e *consumer.Event) error {
-			close(begun) // twice, if another one were begun
+			close(begun) // panics if a second event is handled
 			<-end
 			return ledger.Handle(ctx, e)
 		}, sqs.ConsumerOptions{Options: consumer.Options{Inbox: &ledger}, Wait: time.Second, Visibility: 10 * time.Minute}) // longer than Judge waits
@@ -237,7 +240,7 @@ func TestConsumer(t *testing.T) {
 		select {
 		case <-stopped:
 			t.Error("Run returned before its handler")
-		case <-time.After(3 * time.Second): // moto goes on with a request that was given up, and would take what is given back
+		case <-time.After(3 * time.Second): // moto continues a canceled receive request, which would receive released events
 		}
 		close(end)
 		<-stopped
@@ -246,15 +249,15 @@ func TestConsumer(t *testing.T) {
 	})
 }
 
-func TestConsumerOptions(t *testing.T) {
+func TestNewConsumerReportsAllInvalidOptions(t *testing.T) {
 	t.Parallel()
-	_, err := sqs.NewConsumer(nil, "", nil, &sqs.ConsumerOptions{Receivers: 9, Held: 30, Visibility: time.Second, Options: consumer.Options{Concurrency: -1}})
-	for _, says := range []string{"give a client", "Held at least", "Visibility 2 s", "Concurrency"} {
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v; want %q in it", err, says)
+	_, err := sqs.NewConsumer(nil, "", nil, &sqs.ConsumerOptions{Receivers: 9, MaxInFlight: 30, Visibility: time.Second, Options: consumer.Options{Concurrency: -1}})
+	for _, text := range []string{"a client", "MaxInFlight at least", "Visibility 2 s", "Concurrency"} {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("error %v does not contain %q", err, text)
 		}
 	}
 	if _, err := sqs.Declare(t.Context(), nil, "plain"); err == nil {
-		t.Error("a queue that is no FIFO queue was declared")
+		t.Error("Declare accepts the name of a standard queue")
 	}
 }

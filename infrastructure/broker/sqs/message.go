@@ -18,18 +18,18 @@ import (
 // idLimit is the longest group or deduplication id, in characters (SQS quotas).
 const idLimit = 128
 
-// GroupID returns the message group of a key: the key itself, or where SQS does not take it as
-// a group id "sha256-" and the hash of it in hex. Deduplication ids are made of event ids alike.
+// GroupID returns the message group id of a key: the key itself, or "sha256-" and its hash in hex if
+// the key is not a valid group id. Deduplication ids are derived from event ids in the same way.
 func GroupID(key string) string {
-	unfit := func(r rune) bool { return r <= ' ' || r >= 0x7f } // no letter, digit or punctuation of ASCII
-	if key != "" && len(key) <= idLimit && !strings.ContainsFunc(key, unfit) {
+	invalid := func(r rune) bool { return r <= ' ' || r >= 0x7f } // not a letter, digit or punctuation of ASCII
+	if key != "" && len(key) <= idLimit && !strings.ContainsFunc(key, invalid) {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
 	return "sha256-" + hex.EncodeToString(sum[:])
 }
 
-// entry returns m as the n-th of a request.
+// entry encodes m as entry n of a request.
 func entry(n int, m *relay.Message, source string) types.SendMessageBatchRequestEntry {
 	attributes := map[string]types.MessageAttributeValue{}
 	for name, value := range publish.CloudEvents(m, source) {
@@ -45,7 +45,7 @@ func entry(n int, m *relay.Message, source string) types.SendMessageBatchRequest
 	}
 }
 
-// size is what SQS counts of an entry: the body, and name, type and value of its attributes.
+// size returns the size of an entry as SQS counts it: the body and the attributes with names and types.
 func size(e *types.SendMessageBatchRequestEntry) int {
 	n := len(*e.MessageBody)
 	for name, value := range e.MessageAttributes {
@@ -54,21 +54,21 @@ func size(e *types.SendMessageBatchRequestEntry) int {
 	return n
 }
 
-// check refuses what the service would refuse, for a reason that shows without sending it.
+// check refuses a message that SQS would refuse for its characters.
 func check(m *relay.Message) error {
 	for _, text := range []string{string(m.Body), m.Key, m.ID, m.Action, m.Traceparent, m.CreatedAt} {
 		if at := unsendable(text); at >= 0 {
-			return relay.Refuse("invalid_characters", "byte %d of the event is of a character that SQS does not take", at)
+			return relay.Refuse("invalid_characters", "byte %d of the event belongs to a character that SQS does not accept", at)
 		}
 	}
 	return nil
 }
 
-// unsendable returns where text has the first character that XML 1.0 does not know, or -1.
+// unsendable returns the index of the first character that XML 1.0 does not allow, or -1.
 func unsendable(text string) int {
 	for i, r := range text {
 		switch {
-		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // no UTF-8
+		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"): // not UTF-8
 			return i
 		case r < ' ' && r != '\t' && r != '\n' && r != '\r', r == 0xFFFE, r == 0xFFFF:
 			return i

@@ -15,43 +15,44 @@ import (
 	"feedbox/infrastructure/process/failpoint"
 )
 
-// Publisher sends events to a FIFO queue. It is safe for concurrent use; two concurrent calls
-// must not carry the same key.
+// Publisher publishes events to a FIFO queue. It is safe for concurrent use. Concurrent calls must not
+// contain the same key.
 type Publisher struct {
 	client *sqs.Client
 	queue  string
 	opts   PublisherOptions
-	slots  chan struct{} // one held for each request under way, over all calls
+	slots  chan struct{} // one held for each request in flight, over all calls
 }
 
 var _ relay.Publisher = (*Publisher)(nil)
 
-// PublisherOptions are the choices of NewPublisher. Zero means the default.
+// PublisherOptions are the options of NewPublisher. Zero means the default.
 type PublisherOptions struct {
-	// InFlight is how many requests may be under way at a time. Default 16.
+	// InFlight is the maximum number of concurrent requests. Default 16.
 	InFlight int
-	// MaxRequestBytes is what the messages of one request may have together, and so the largest
-	// message. Default 256 KiB.
+	// MaxRequestBytes bounds the total size of the messages of a request, and so of one message.
+	// Default 256 KiB.
 	MaxRequestBytes int
 	// SendTimeout bounds one request. Default 15 s.
 	SendTimeout time.Duration
-	// Source is the CloudEvents attribute of that name. Default: the URL of the queue.
+	// Source is the CloudEvents source. Default: the URL of the queue.
 	Source string
-	// Sent, if set, is called after every request. It must be quick and safe for concurrent use.
+	// Sent, if set, is called after every request. It must return quickly and be safe for
+	// concurrent use.
 	Sent func(ctx context.Context, r relay.BatchReport)
 }
 
-// Window is how long a FIFO queue remembers a deduplication id. It is no setting of a queue.
+// Window is the deduplication window of FIFO queues. SQS has no setting for it.
 const Window = 5 * time.Minute
 
-// perRequest is how many messages a request has at most (SQS quotas).
+// perRequest is the maximum number of messages in a request (SQS quotas).
 const perRequest = 10
 
-// NewPublisher returns a publisher to the FIFO queue with this URL. It does no I/O. The client's
-// own retries are not used: the relay decides when something is sent again.
+// NewPublisher returns a publisher to the FIFO queue with this URL. It does no I/O. It disables the
+// retries of the client, because the relay decides when a message is sent again.
 func NewPublisher(client *sqs.Client, queueURL string, opts *PublisherOptions) (*Publisher, error) {
 	if client == nil || queueURL == "" {
-		return nil, errors.New("sqs publisher: give a client and the URL of a FIFO queue")
+		return nil, errors.New("sqs publisher: a client and the URL of a FIFO queue are required")
 	}
 	p := &Publisher{client: client, queue: queueURL, opts: *cmp.Or(opts, &PublisherOptions{})}
 	p.opts.InFlight = cmp.Or(p.opts.InFlight, 16)
@@ -65,47 +66,47 @@ func NewPublisher(client *sqs.Client, queueURL string, opts *PublisherOptions) (
 	return p, nil
 }
 
-// Close does nothing: requests need no links.
+// Close does nothing, because the publisher has no connection of its own.
 func (p *Publisher) Close(context.Context) error { return nil }
 
-// call is one Publish call. Of a group one message at a time is in a request.
+// call is one Publish call. At most one message of a group is in flight.
 type call struct {
 	*Publisher
-	groups []relay.Group
-	faults []relay.KeyError // where each group stands
-	ready  []int            // groups whose next message may go
+	groups  []relay.Group
+	results []relay.KeyError // by group; Sent is the number of accepted messages
+	ready   []int            // groups whose next message may be sent
 }
 
 // Publish implements relay.Publisher.
 func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
-	c := &call{Publisher: p, groups: groups, faults: make([]relay.KeyError, len(groups))}
+	c := &call{Publisher: p, groups: groups, results: make([]relay.KeyError, len(groups))}
 	for i := range groups {
 		c.ready = append(c.ready, i)
 	}
-	answers := make(chan []int)
-	for flying := 0; ; {
+	done := make(chan []int)
+	for inFlight := 0; ; {
 		for request, entries := c.next(); len(request) > 0; request, entries = c.next() {
-			flying++
+			inFlight++
 			go func() {
 				c.send(ctx, request, entries)
-				answers <- request
+				done <- request
 			}()
 		}
-		if flying == 0 {
+		if inFlight == 0 {
 			break
 		}
-		c.ready = append(c.ready, <-answers...)
-		flying--
+		c.ready = append(c.ready, <-done...)
+		inFlight--
 	}
-	return publish.Failed(c.faults)
+	return publish.Failed(c.results)
 }
 
-// next takes the groups of the next request from those that are ready, with their messages.
+// next removes the groups of the next request from the ready ones, and encodes their messages.
 func (c *call) next() (request []int, entries []types.SendMessageBatchRequestEntry) {
 	bytes := 0
 	for len(c.ready) > 0 && len(request) < perRequest {
 		g := c.ready[0]
-		f, group := &c.faults[g], &c.groups[g]
+		f, group := &c.results[g], &c.groups[g]
 		if f.Err != nil || f.Sent == len(group.Messages) {
 			c.ready = c.ready[1:]
 			continue
@@ -132,8 +133,8 @@ func (c *call) next() (request []int, entries []types.SendMessageBatchRequestEnt
 	return request, entries
 }
 
-// send makes a request and notes what became of each message. It is the one place where a send
-// starts. Only the call's other requests run beside it, which are of other groups.
+// send sends a request and sets the results of its groups. All sends start here. Concurrent requests of
+// a call have other groups, so the results need no lock.
 func (c *call) send(ctx context.Context, request []int, entries []types.SendMessageBatchRequestEntry) {
 	select {
 	case c.slots <- struct{}{}:
@@ -154,31 +155,31 @@ func (c *call) send(ctx context.Context, request []int, entries []types.SendMess
 		c.fail(request, classify(ctx, attempt, err, len(request)))
 	} else {
 		failpoint.Here("sent")
-		c.note(request, answer)
+		c.setResults(request, answer)
 	}
 	if c.opts.Sent != nil {
-		c.opts.Sent(ctx, publish.Report(c.faults, request, len(request), began))
+		c.opts.Sent(ctx, publish.Report(c.results, request, len(request), began))
 	}
 }
 
-// note takes an answer. A message that it does not name is not sent.
-func (c *call) note(request []int, answer *sqs.SendMessageBatchOutput) {
-	c.fail(request, publish.As(relay.Outage, "no_answer", unsure).Of(errors.New("the answer does not name the message")))
+// setResults applies the response to a request. A message that the response does not list is not sent.
+func (c *call) setResults(request []int, answer *sqs.SendMessageBatchOutput) {
+	c.fail(request, publish.Rule{Class: relay.Outage, Reason: "no_answer", Ambiguous: true}.Wrap(errors.New("the response does not list the message")))
 	for _, f := range answer.Failed {
-		if i, ok := place(f.Id, len(request)); ok {
-			c.faults[request[i]].Err = verdictOn(aws.ToString(f.Code), f.SenderFault).Of(told(f))
+		if i, ok := indexOf(f.Id, len(request)); ok {
+			c.results[request[i]].Err = ruleFor(aws.ToString(f.Code), f.SenderFault).Wrap(entryError(f))
 		}
 	}
 	for _, s := range answer.Successful {
-		if i, ok := place(s.Id, len(request)); ok {
-			c.faults[request[i]].Err = nil
-			c.faults[request[i]].Sent++
+		if i, ok := indexOf(s.Id, len(request)); ok {
+			c.results[request[i]].Err = nil
+			c.results[request[i]].Sent++
 		}
 	}
 }
 
 func (c *call) fail(request []int, err error) {
 	for _, g := range request {
-		c.faults[g].Err = err
+		c.results[g].Err = err
 	}
 }

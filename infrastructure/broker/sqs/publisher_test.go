@@ -35,15 +35,15 @@ func groups(keys, each int) []relay.Group {
 	return all
 }
 
-// transport counts requests and may answer in the server's place.
+// transport counts requests, and replaces the server if respond is set.
 type transport struct {
 	requests atomic.Int64
-	answer   atomic.Pointer[func(*http.Request) (*http.Response, error)]
+	respond  atomic.Pointer[func(*http.Request) (*http.Response, error)]
 }
 
 func (tr *transport) Do(r *http.Request) (*http.Response, error) {
 	tr.requests.Add(1)
-	if f := tr.answer.Load(); f != nil {
+	if f := tr.respond.Load(); f != nil {
 		return (*f)(r)
 	}
 	return http.DefaultClient.Do(r)
@@ -55,10 +55,17 @@ func newClient(endpoint string, tr *transport) *awssqs.Client {
 	})
 }
 
-func TestPublisher(t *testing.T) {
+// TestWithServer runs all tests that need a server on one, because it takes seconds to start.
+func TestWithServer(t *testing.T) {
+	endpoint := servers.StartSQS(t)
+	t.Run("publisher", func(t *testing.T) { t.Parallel(); testPublisher(t, endpoint) })
+	t.Run("consumer", func(t *testing.T) { t.Parallel(); testConsumer(t, endpoint) })
+}
+
+func testPublisher(t *testing.T, endpoint string) {
 	tr := &transport{}
-	client := newClient(servers.StartSQS(t), tr)
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute) // the machine may be busy
+	client := newClient(endpoint, tr)
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute) // a busy machine is slow
 	defer stop()
 	made, err := client.CreateQueue(ctx, &awssqs.CreateQueueInput{QueueName: aws.String("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
 	if err != nil {
@@ -72,10 +79,10 @@ func TestPublisher(t *testing.T) {
 		return p
 	}
 
-	t.Run("every message once, in the order of its key", func(t *testing.T) {
+	t.Run("all messages arrive once in the order of their keys", func(t *testing.T) {
 		tr.requests.Store(0)
 		p := publisher(*made.QueueUrl, &sqs.PublisherOptions{SendTimeout: time.Minute})
-		for range 2 { // the second time the deduplication ids are known
+		for range 2 { // SQS drops the repeat by its deduplication ids
 			if err := p.Publish(ctx, groups(30, 4)); err != nil {
 				t.Fatal(err)
 			}
@@ -92,6 +99,7 @@ func TestPublisher(t *testing.T) {
 			if len(got.Messages) == 0 {
 				break
 			}
+			var deleted []types.DeleteMessageBatchRequestEntry
 			for _, m := range got.Messages {
 				key := *m.MessageAttributes[consumer.PropertyKey].StringValue
 				sequence, _ := strconv.ParseInt(*m.MessageAttributes[consumer.PropertySequence].StringValue, 10, 64)
@@ -103,9 +111,10 @@ func TestPublisher(t *testing.T) {
 				}
 				next[key] = sequence
 				total++
-				if _, err := client.DeleteMessage(ctx, &awssqs.DeleteMessageInput{QueueUrl: made.QueueUrl, ReceiptHandle: m.ReceiptHandle}); err != nil {
-					t.Fatal(err)
-				}
+				deleted = append(deleted, types.DeleteMessageBatchRequestEntry{Id: m.MessageId, ReceiptHandle: m.ReceiptHandle})
+			}
+			if _, err := client.DeleteMessageBatch(ctx, &awssqs.DeleteMessageBatchInput{QueueUrl: made.QueueUrl, Entries: deleted}); err != nil {
+				t.Fatal(err)
 			}
 		}
 		if total != 120 {
@@ -113,12 +122,12 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
-	t.Run("no queue", func(t *testing.T) {
+	t.Run("missing queue blocks", func(t *testing.T) {
 		err := publisher(*made.QueueUrl+"x.fifo", nil).Publish(ctx, groups(2, 1))
 		want(t, err, []int{0, 1}, relay.Blocked, "queue_not_found")
 	})
 
-	t.Run("bad messages", func(t *testing.T) {
+	t.Run("invalid messages fail only their keys", func(t *testing.T) {
 		bad := groups(4, 2)
 		bad[1].Messages[1].Body = []byte("\x01")
 		bad[3].Messages[1].Body = []byte(strings.Repeat("x", 3000))
@@ -129,11 +138,11 @@ func TestPublisher(t *testing.T) {
 		}
 	})
 
-	t.Run("ended", func(t *testing.T) {
-		over, end := context.WithCancel(ctx)
-		end()
+	t.Run("canceled context sends nothing", func(t *testing.T) {
+		canceled, cancel := context.WithCancel(ctx)
+		cancel()
 		tr.requests.Store(0)
-		if err := publisher(*made.QueueUrl, nil).Publish(over, groups(2, 1)); !errors.Is(err, context.Canceled) || tr.requests.Load() != 0 {
+		if err := publisher(*made.QueueUrl, nil).Publish(canceled, groups(2, 1)); !errors.Is(err, context.Canceled) || tr.requests.Load() != 0 {
 			t.Errorf("got %v after %d requests", err, tr.requests.Load())
 		}
 	})

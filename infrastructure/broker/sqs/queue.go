@@ -15,37 +15,37 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// AttributeDeadLetterReason is an attribute of dead letters, beside those of the event: the
-// reason, and after a colon what the handler said.
+// AttributeDeadLetterReason is an additional attribute of dead letters. Its value is the reason, a
+// colon and the description.
 const AttributeDeadLetterReason = "DeadLetterReason"
 
-// maxReceiveCount is how often the service gives an event to consumers, who end each time before
-// they say anything of it, until it moves it to the dead letters. A consumer that lives counts
-// attempts by itself: of an event that waits behind another one none is made.
+// maxReceiveCount is the number of receives after which SQS moves an event to the dead-letter queue. It
+// is high because it only matters for events whose consumers crash. A running consumer counts attempts
+// itself: SQS would also count events that were received and never handled.
 const maxReceiveCount = "100"
 
-// redrivePolicy says where dead letters go. The service has its numbers as texts or numbers.
+// redrivePolicy names the dead-letter queue. SQS may return its numbers as strings.
 type redrivePolicy struct {
 	Target string `json:"deadLetterTargetArn"`
 	Max    any    `json:"maxReceiveCount"`
 }
 
-// Declare makes the FIFO queue of this name, which ends in .fifo, and one for its dead letters.
-// What exists already is left as it is if it has the same properties; else that is an error.
+// Declare creates a FIFO queue, whose name must end in .fifo, and its dead-letter queue. It does not
+// change existing queues. It fails if they have different attributes.
 func Declare(ctx context.Context, client *sqs.Client, name string) (queueURL string, err error) {
 	stem, ok := strings.CutSuffix(name, ".fifo")
 	if !ok || stem == "" {
-		return "", fmt.Errorf("declare queue %q: the name of a FIFO queue ends in .fifo", name)
+		return "", fmt.Errorf("declare queue %q: the name of a FIFO queue must end in .fifo", name)
 	}
 	fifo := map[string]string{"FifoQueue": "true"}
-	letters, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(stem + "-dead-letters.fifo"), Attributes: fifo})
+	deadLetters, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(stem + "-dead-letters.fifo"), Attributes: fifo})
 	if err != nil {
-		return "", fmt.Errorf("declare the dead letters of %q: %w", name, err)
+		return "", fmt.Errorf("declare the dead-letter queue of %q: %w", name, err)
 	}
 	arn := types.QueueAttributeNameQueueArn
-	found, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: letters.QueueUrl, AttributeNames: []types.QueueAttributeName{arn}})
+	found, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: deadLetters.QueueUrl, AttributeNames: []types.QueueAttributeName{arn}})
 	if err != nil {
-		return "", fmt.Errorf("declare the dead letters of %q: %w", name, err)
+		return "", fmt.Errorf("declare the dead-letter queue of %q: %w", name, err)
 	}
 	policy, err := json.Marshal(redrivePolicy{found.Attributes[string(arn)], maxReceiveCount})
 	if err != nil {
@@ -59,8 +59,8 @@ func Declare(ctx context.Context, client *sqs.Client, name string) (queueURL str
 	return *queue.QueueUrl, nil
 }
 
-// deadLetter stores a copy of m among the dead letters, with the reason.
-func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, letter *consumer.DeadLetterError) error {
+// deadLetter sends a copy of m with the reason to the dead-letter queue.
+func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, cause *consumer.DeadLetterError) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	to, err := c.deadLetterQueue(ctx)
@@ -74,7 +74,7 @@ func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, letter *con
 			return ' '
 		}
 		return r
-	}, letter.Reason+": "+letter.Description())
+	}, cause.Reason+": "+cause.Description())
 	attributes[AttributeDeadLetterReason] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &reason}
 	group, id := m.Attributes["MessageGroupId"], m.Attributes["MessageDeduplicationId"]
 	_, err = c.client.SendMessage(ctx, &sqs.SendMessageInput{
@@ -83,7 +83,7 @@ func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, letter *con
 	return err
 }
 
-// deadLetterQueue is where the queue's redrive policy has dead letters go.
+// deadLetterQueue returns the URL of the queue in the redrive policy.
 func (c *Consumer) deadLetterQueue(ctx context.Context) (url string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -100,11 +100,11 @@ func (c *Consumer) deadLetterQueue(ctx context.Context) (url string, err error) 
 	_ = json.Unmarshal([]byte(found.Attributes[string(types.QueueAttributeNameRedrivePolicy)]), &policy) // there may be none
 	parts := strings.Split(policy.Target, ":")
 	if len(parts) != 6 {
-		return "", errors.New("the queue has no redrive policy: set one, so that dead letters have a place")
+		return "", errors.New("the queue has no redrive policy: set one that names a dead-letter queue")
 	}
 	queue, err := c.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]})
 	if err != nil {
-		return "", fmt.Errorf("the queue for dead letters: %w", err)
+		return "", fmt.Errorf("get the URL of the dead-letter queue: %w", err)
 	}
 	c.deadLetters = *queue.QueueUrl
 	return c.deadLetters, nil

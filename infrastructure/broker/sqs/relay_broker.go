@@ -13,8 +13,8 @@ import (
 // BrokerName identifies Amazon SQS in metrics of dependencies and in probes.
 const BrokerName = "sqs"
 
-// NewRelayBroker returns the broker of a relay that sends to a FIFO queue. Source is the
-// CloudEvents attribute of that name; "" for the default of PublisherOptions. It does no I/O.
+// NewRelayBroker returns the broker of a relay that publishes to a FIFO queue. Source is the CloudEvents
+// source; "" means the default of PublisherOptions. It does no I/O.
 func NewRelayBroker(client *sqs.Client, queueURL, source string) relayport.Broker {
 	return relayport.Broker{
 		Name: BrokerName, System: "aws_sqs", Destination: queueURL,

@@ -1,3 +1,3 @@
-// Package publish is what publishers have in common, whatever the broker: the verdict on a
-// failure, the result and the report of a call, and the properties that go with an event.
+// Package publish contains what the publishers of all brokers share: the rules that classify errors,
+// the result and the report of a call, and the properties of a message.
 package publish

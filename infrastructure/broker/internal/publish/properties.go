@@ -5,7 +5,7 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// The attributes of CloudEvents 1.0 in the binary mode of its AMQP binding.
+// Names of the CloudEvents 1.0 attributes in the binary mode of its AMQP binding.
 const (
 	PropertySpecVersion = "cloudEvents_specversion"
 	PropertyID          = "cloudEvents_id"
@@ -14,8 +14,8 @@ const (
 	PropertyTime        = "cloudEvents_time"
 )
 
-// Properties are what a consumer's kit reads beside the body of m: texts, and numbers as int64.
-// What is not known is left out.
+// Properties returns the properties of m that consumer kits read: strings, and numbers as int64.
+// Properties without a value are omitted.
 func Properties(m *relay.Message) map[string]any {
 	p := map[string]any{}
 	add(p, consumer.PropertyKey, m.Key)
@@ -25,7 +25,7 @@ func Properties(m *relay.Message) map[string]any {
 	return p
 }
 
-// CloudEvents are the properties of m and its attributes of CloudEvents, from source.
+// CloudEvents returns the properties of m and its CloudEvents attributes with the given source.
 func CloudEvents(m *relay.Message, source string) map[string]any {
 	p := Properties(m)
 	p[PropertySpecVersion] = "1.0"
@@ -37,8 +37,8 @@ func CloudEvents(m *relay.Message, source string) map[string]any {
 }
 
 func add[V comparable](p map[string]any, name string, value V) {
-	var unknown V
-	if value != unknown {
+	var zero V
+	if value != zero {
 		p[name] = value
 	}
 }

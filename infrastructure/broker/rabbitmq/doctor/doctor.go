@@ -1,4 +1,4 @@
-// Package doctor examines an exchange of RabbitMQ for an operator.
+// Package doctor checks an exchange of RabbitMQ for an operator.
 package doctor
 
 import (
@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// Doctor examines an exchange. It sends nothing, and is safe for concurrent use.
+// Doctor checks an exchange. It publishes nothing and is safe for concurrent use.
 type Doctor struct {
 	cfg    config.RabbitMQ
 	client *rabbitmq.Client
@@ -21,16 +21,16 @@ type Doctor struct {
 
 var _ operator.BrokerDoctor = (*Doctor)(nil)
 
-// New returns the doctor of the exchange that cfg names. It does no I/O.
+// New returns the doctor of the exchange in cfg. It does no I/O.
 func New(cfg config.RabbitMQ, client *rabbitmq.Client) *Doctor { return &Doctor{cfg, client} }
 
-// Window implements operator.BrokerDoctor: RabbitMQ drops nothing that is sent again.
+// Window implements operator.BrokerDoctor. It is zero, because RabbitMQ does not detect duplicates.
 func (d *Doctor) Window(context.Context, string) operator.Window { return operator.Window{} }
 
 // Examine implements operator.BrokerDoctor.
 func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, _ time.Duration) {
 	host := ""
-	if u, err := url.Parse(d.cfg.URL.Reveal()); err == nil { // the configuration has checked it
+	if u, err := url.Parse(d.cfg.URL.Reveal()); err == nil { // validated by the configuration
 		host = u.Hostname()
 	}
 	name := func(ctx context.Context) []operator.Finding {
@@ -41,21 +41,21 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, _ time.
 	}
 }
 
-// advice is what to do about a failed use of the exchange, by the relay's word for it.
+// advice tells the operator how to fix an error, by its reason.
 var advice = map[string]string{
 	"exchange_not_found": "declare the exchange, of type direct and durable, and bind a queue to it",
 	"access_refused":     "check user, password and virtual host of FEEDBOX_RABBITMQ_URL, and the user's permissions to write to the exchange",
-	"refused":            "the exchange has another type: it has to be a durable direct exchange",
+	"refused":            "recreate the exchange: it must be durable and of type direct",
 }
 
-// examineExchange looks at the exchange and changes nothing.
+// examineExchange checks the exchange without a change.
 func (d *Doctor) examineExchange(ctx context.Context) []operator.Finding {
 	check := "exchange " + d.cfg.Exchange
 	err := rabbitmq.Check(ctx, d.client, d.cfg.Exchange)
 	if err == nil {
 		return []operator.Finding{
-			operator.Fine(check, "there"),
-			operator.Fine("duplicates", "RabbitMQ drops none: each consumer needs an inbox"),
+			operator.Fine(check, "exists"),
+			operator.Fine("duplicates", "not detected by RabbitMQ: each consumer needs an inbox"),
 		}
 	}
 	f := operator.Fine(check, "%v", err)
@@ -64,5 +64,5 @@ func (d *Doctor) examineExchange(ctx context.Context) []operator.Finding {
 			return []operator.Finding{f.Is(operator.FindingFailed, next)}
 		}
 	}
-	return []operator.Finding{f.Is(operator.FindingFailed, "nothing answers: check host and port of FEEDBOX_RABBITMQ_URL, and the network between")}
+	return []operator.Finding{f.Is(operator.FindingFailed, "no response: check the host and port of FEEDBOX_RABBITMQ_URL, and the network")}
 }

@@ -13,7 +13,7 @@ import (
 	"feedbox/tests/servers"
 )
 
-// examine returns what is found of an exchange.
+// examine returns the findings of an exchange.
 func examine(t *testing.T, url, exchange string) (found []operator.Finding) {
 	t.Helper()
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: url})
@@ -40,8 +40,8 @@ func examine(t *testing.T, url, exchange string) (found []operator.Finding) {
 	return found
 }
 
-func TestExamine(t *testing.T) {
-	if found := examine(t, "amqp://u:p@127.0.0.1:1/", "orders"); len(found) != 2 || !strings.Contains(found[1].Next, "nothing answers") {
+func TestExamineReportsHowToFixTheExchange(t *testing.T) {
+	if found := examine(t, "amqp://u:p@127.0.0.1:1/", "orders"); len(found) != 2 || !strings.Contains(found[1].Next, "no response") {
 		t.Errorf("no broker: %+v", found)
 	}
 	server := servers.StartRabbitMQ(t)

@@ -1,2 +1,2 @@
-// Package doctor examines the topics of Service Bus for an operator.
+// Package doctor checks the topics of Service Bus for an operator.
 package doctor

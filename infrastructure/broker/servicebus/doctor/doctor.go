@@ -17,7 +17,7 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// Doctor examines topics. It sends nothing, and is safe for concurrent use.
+// Doctor checks topics. It publishes nothing and is safe for concurrent use.
 type Doctor struct {
 	cfg      config.ServiceBus
 	client   *servicebus.Client
@@ -26,8 +26,8 @@ type Doctor struct {
 
 var _ operator.BrokerDoctor = (*Doctor)(nil)
 
-// New returns the doctor of the topics that cfg names. identity is the credential of this
-// process; nil where only keys are used. It does no I/O.
+// New returns the doctor of the topics in cfg. identity is the credential of this process, or nil if it
+// only uses keys. It does no I/O.
 func New(cfg config.ServiceBus, client *servicebus.Client, identity azcore.TokenCredential) *Doctor {
 	return &Doctor{cfg, client, identity}
 }
@@ -43,14 +43,14 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, management string
 	}
 }
 
-// topics are those that events go to, the usual one first.
+// topics returns all topics of events, the default one first.
 func (d *Doctor) topics() []string {
 	all := slices.Sorted(maps.Values(d.cfg.TopicsBySubject()))
 	all = slices.DeleteFunc(slices.Compact(all), func(topic string) bool { return topic == d.cfg.Topic })
 	return append([]string{d.cfg.Topic}, all...)
 }
 
-// authority is the namespace with its port, if it has one.
+// authority returns the host name of the namespace, with the port if it has one.
 func (d *Doctor) authority() string {
 	if d.cfg.Namespace != "" {
 		return d.cfg.Namespace
@@ -71,7 +71,7 @@ func (d *Doctor) host() string {
 	return host
 }
 
-// examineSend opens the sending link to each topic.
+// examineSend opens a sender link to each topic.
 func (d *Doctor) examineSend(ctx context.Context) []operator.Finding {
 	var found []operator.Finding
 	for _, topic := range d.topics() {
@@ -90,7 +90,7 @@ func (d *Doctor) examineLink(ctx context.Context, topic string) operator.Finding
 	switch relay.ReasonOf(err) {
 	case "unauthorized":
 		if d.cfg.ConnectionString.IsSet() {
-			return f.Is(operator.FindingFailed, "the key of FEEDBOX_SERVICEBUS_CONNECTION_STRING is wrong or may not send: copy the string of a policy with the right Send")
+			return f.Is(operator.FindingFailed, "the key of FEEDBOX_SERVICEBUS_CONNECTION_STRING is wrong or has no Send right: copy the connection string of a policy with the Send right")
 		}
 		return f.Is(operator.FindingFailed, d.advice(ctx, busSender, topic))
 	case "entity_not_found":
@@ -98,9 +98,9 @@ func (d *Doctor) examineLink(ctx context.Context, topic string) operator.Finding
 	case "entity_disabled":
 		return f.Is(operator.FindingFailed, "enable the topic: az servicebus topic update --status Active")
 	case "credential":
-		return f.Is(operator.FindingFailed, "no identity could be had: az login, or run where a managed identity is, or set FEEDBOX_SERVICEBUS_CONNECTION_STRING")
+		return f.Is(operator.FindingFailed, "no identity available: run az login, use a managed identity, or set FEEDBOX_SERVICEBUS_CONNECTION_STRING")
 	}
-	return f.Is(operator.FindingFailed, "nothing answers: check the name of the namespace, that port 5671 is open, and the namespace's firewall")
+	return f.Is(operator.FindingFailed, "no response: check the name of the namespace, that port 5671 is open, and the firewall of the namespace")
 }
 
 func (d *Doctor) openLink(ctx context.Context, topic string) error {
@@ -108,6 +108,6 @@ func (d *Doctor) openLink(ctx context.Context, topic string) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = publisher.Close(ctx) }() // the finding is what counts
+	defer func() { _ = publisher.Close(ctx) }() // only the finding matters
 	return publisher.Open(ctx)
 }

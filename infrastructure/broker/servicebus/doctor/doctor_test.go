@@ -18,7 +18,7 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// identity hands out a token that names a principal.
+// identity returns a token that contains a principal.
 type identity struct{}
 
 func (identity) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
@@ -37,7 +37,7 @@ func testConfig(t *testing.T) *config.Relay {
 	return cfg
 }
 
-func TestRefusedIdentityGetsTheExactLine(t *testing.T) {
+func TestAdviceIsACompleteCommand(t *testing.T) {
 	want := `az role assignment create --role "Azure Service Bus Data Sender" --assignee-object-id 11111111-2222-3333-4444-555555555555 --assignee-principal-type ServicePrincipal --scope /subscriptions/<subscription>/resourceGroups/<resource-group>/providers/Microsoft.ServiceBus/namespaces/events/topics/contacts`
 	d := New(testConfig(t).ServiceBus, nil, identity{})
 	if got := d.advice(t.Context(), busSender, "contacts"); got != want {
@@ -45,7 +45,7 @@ func TestRefusedIdentityGetsTheExactLine(t *testing.T) {
 	}
 }
 
-func TestJudgeTopic(t *testing.T) {
+func TestTopicSettingsAreChecked(t *testing.T) {
 	d := &Doctor{}
 	yes, no, short, long := true, false, "PT20S", "PT10M"
 	disabled := admin.EntityStatusDisabled
@@ -72,7 +72,7 @@ func TestJudgeTopic(t *testing.T) {
 	}
 }
 
-func TestISODuration(t *testing.T) {
+func TestParseISODuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"PT10M": 10 * time.Minute, "P7D": 7 * 24 * time.Hour, "P1DT2H3M4S": 26*time.Hour + 3*time.Minute + 4*time.Second, "PT20.5S": 20 * time.Second, "PT0S": 0,
 	} {
@@ -87,8 +87,8 @@ func TestISODuration(t *testing.T) {
 	}
 }
 
-// The window is the topic's own where the management API tells it.
-func TestTheDuplicateWindowIsTheTopics(t *testing.T) {
+// The default is only assumed without a response of the management API.
+func TestWindowIsReadFromTheManagementAPI(t *testing.T) {
 	var settings string
 	management := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if settings == "" {

@@ -19,7 +19,8 @@ import (
 	"feedbox/infrastructure/process/azure"
 )
 
-// topic reads how a topic is set up, by the management API at base; nil if there is none.
+// topic reads the settings of a topic from the management API at base. The response is nil if the topic
+// does not exist.
 func (d *Doctor) topic(ctx context.Context, base, name string) (*admin.Client, *admin.GetTopicResponse, error) {
 	client, err := d.adminClient(base)
 	if err != nil {
@@ -29,11 +30,11 @@ func (d *Doctor) topic(ctx context.Context, base, name string) (*admin.Client, *
 	return client, topic, err
 }
 
-// defaultWindow is the duplicate window of a topic for which nothing else was set.
+// defaultWindow is the duplicate detection window of a topic without an explicit one.
 const defaultWindow = 10 * time.Minute
 
-// Window implements operator.BrokerDoctor: it asks the topics for the shortest, and assumes the
-// default for one that does not tell.
+// Window implements operator.BrokerDoctor. It returns the shortest window of all topics, and assumes the
+// default for a topic that cannot be read.
 func (d *Doctor) Window(ctx context.Context, management string) operator.Window {
 	var windows []operator.Window
 	for _, name := range d.topics() {
@@ -46,8 +47,8 @@ func (d *Doctor) Window(ctx context.Context, management string) operator.Window 
 	return slices.MinFunc(windows, func(a, b operator.Window) int { return cmp.Compare(a.Length, b.Length) })
 }
 
-// examineTopics reads how each topic is set up, if the identity may. What is found of those
-// beside the usual one says whose it is.
+// examineTopics checks the settings of each topic. Findings of topics other than the default one contain
+// the name of the topic.
 func (d *Doctor) examineTopics(ctx context.Context, base string, resend time.Duration) []operator.Finding {
 	var found []operator.Finding
 	for i, name := range d.topics() {
@@ -66,43 +67,43 @@ func (d *Doctor) examineTopic(ctx context.Context, base, name string, resend tim
 	client, topic, err := d.topic(ctx, base, name)
 	switch code := azure.StatusOf(err); {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		next := "the relay does not need it; to see the settings here: " + d.advice(ctx, busOwner, name)
+		next := "the relay does not need this right; to check the settings: " + d.advice(ctx, busOwner, name)
 		if d.cfg.ConnectionString.IsSet() {
-			next = "the relay does not need it; a connection string with the right Manage would show the settings"
+			next = "the relay does not need this right; to check the settings, use a connection string with the Manage right"
 		}
 		return []operator.Finding{operator.Fine(check, "no right to read them").Is(operator.FindingUnknown, next)}
 	case client == nil:
 		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingUnknown, "")}
 	case err != nil:
-		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingUnknown, "the management API does not answer at this address; of an emulator, name it: --servicebus-admin URL")}
+		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingUnknown, "no response from the management API; set its address for an emulator: --servicebus-admin URL")}
 	case topic == nil:
 		return []operator.Finding{operator.Fine(check, "the topic %s does not exist", name).Is(operator.FindingFailed, "create it: azd provision")}
 	}
 	return append(d.judgeTopic(topic.TopicProperties, resend), d.examineSubscriptions(ctx, client, name)...)
 }
 
-// judgeTopic compares the topic with what the relay counts on.
+// judgeTopic checks the settings that the relay relies on.
 func (d *Doctor) judgeTopic(t admin.TopicProperties, resend time.Duration) []operator.Finding {
 	var found []operator.Finding
 	if t.Status != nil && *t.Status != admin.EntityStatusActive {
 		found = append(found, operator.Fine("topic status", "%s", *t.Status).Is(operator.FindingFailed, "az servicebus topic update --status Active"))
 	}
 	window, needed := windowOf(t).Length, resend
-	f := operator.Fine("duplicate detection", "on, window %s; a takeover sends again within %s", window, needed)
+	f := operator.Fine("duplicate detection", "on, window %s; a takeover may repeat events within %s", window, needed)
 	switch {
 	case window == 0:
-		f = operator.Fine("duplicate detection", "off").Is(operator.FindingFailed, "it can only be set when a topic is created: create the topic anew with duplicate detection, or make consumers drop duplicates by message id")
+		f = operator.Fine("duplicate detection", "off").Is(operator.FindingFailed, "recreate the topic with duplicate detection, which cannot be enabled later, or drop duplicates in consumers by message id")
 	case window < needed:
 		f = f.Is(operator.FindingWarning, fmt.Sprintf("az servicebus topic update --duplicate-detection-history-time-window PT%dM", int(needed/time.Minute)+1))
 	}
 	found = append(found, f)
 	if t.EnablePartitioning != nil && *t.EnablePartitioning {
-		found = append(found, operator.Fine("topic partitions", "on: a batch may hold one key only"))
+		found = append(found, operator.Fine("topic partitions", "on: a batch may contain one key only"))
 	}
 	return found
 }
 
-// windowOf is the duplicate window of a topic.
+// windowOf returns the duplicate detection window of a topic.
 func windowOf(t admin.TopicProperties) operator.Window {
 	if t.RequiresDuplicateDetection == nil || !*t.RequiresDuplicateDetection {
 		return operator.Window{}
@@ -126,14 +127,14 @@ func (d *Doctor) examineSubscriptions(ctx context.Context, client *admin.Client,
 		for _, s := range page.Subscriptions {
 			check := "subscription " + s.SubscriptionName
 			if s.RequiresSession == nil || !*s.RequiresSession {
-				found = append(found, operator.Fine(check, "no sessions: its consumers get events of a key in any order").Is(operator.FindingWarning, "create it anew with sessions (--enable-session true) if its consumers need the order"))
+				found = append(found, operator.Fine(check, "no sessions: its consumers get events of a key in any order").Is(operator.FindingWarning, "recreate it with sessions (--enable-session true) if its consumers need the order"))
 			} else {
 				found = append(found, operator.Fine(check, "sessions on"))
 			}
 		}
 	}
 	if len(found) == 0 {
-		found = append(found, operator.Fine("subscriptions", "none: what is sent is dropped").Is(operator.FindingWarning, "create one: az servicebus topic subscription create --enable-session true"))
+		found = append(found, operator.Fine("subscriptions", "none: all events are dropped").Is(operator.FindingWarning, "create one: az servicebus topic subscription create --enable-session true"))
 	}
 	return found
 }
@@ -144,7 +145,7 @@ func (d *Doctor) adminClient(base string) (*admin.Client, error) {
 	if base != "" {
 		u, err := url.Parse(base)
 		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("%q is no URL", base)
+			return nil, fmt.Errorf("%q is not a URL", base)
 		}
 		options.PerCallPolicies = []policy.Policy{redirect{u}}
 	}
@@ -154,7 +155,7 @@ func (d *Doctor) adminClient(base string) (*admin.Client, error) {
 	return admin.NewClient(d.cfg.Namespace, d.identity, options)
 }
 
-// redirect sends requests to another base than the client's own.
+// redirect sends the requests of a client to another base URL.
 type redirect struct{ base *url.URL }
 
 // Do implements policy.Policy.
@@ -166,7 +167,7 @@ func (r redirect) Do(req *policy.Request) (*http.Response, error) {
 
 var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?$`)
 
-// parseISODuration reads the durations of the management API (ISO 8601, days at most).
+// parseISODuration parses the durations of the management API (ISO 8601, in days or smaller units).
 func parseISODuration(text string) (time.Duration, bool) {
 	m := isoDuration.FindStringSubmatch(strings.ToUpper(text))
 	if m == nil {

@@ -22,7 +22,7 @@ type connection struct {
 
 // connector keeps a processor connected. Safe for concurrent use.
 type connector struct {
-	*shared.Shared[connection]
+	*shared.Resource[connection]
 	source Source
 }
 
@@ -38,7 +38,7 @@ func newConnector(namespace *wire.Namespace, source Source, log *slog.Logger) *c
 		}
 		return &connection{c, source}, nil
 	}
-	return &connector{shared.NewShared(open, func(_ context.Context, c *connection) error { c.Close(); return nil }), source}
+	return &connector{shared.New(open, func(_ context.Context, c *connection) error { c.Close(); return nil }), source}
 }
 
 // attach opens a receiver of the source.

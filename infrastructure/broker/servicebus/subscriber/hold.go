@@ -20,9 +20,9 @@ type hold struct {
 	shown   *Session           // as handlers see it
 	queue   chan *amqp.Message // received, in order; closed when no more come
 	lose    context.CancelCauseFunc
-	key     handling.KeyProcessor  // what is known of the key
-	permit  bool          // this session has one
-	tooMany chan struct{} // of the present rest: closed when the session is to be given back
+	key     handling.KeyProcessor // what is known of the key
+	permit  bool                  // this session has one
+	tooMany chan struct{}         // of the present rest: closed when the session is to be given back
 
 	completing sync.WaitGroup // of completions not confirmed
 	observed   chan struct{}  // closed when the event before was observed

@@ -16,7 +16,7 @@ import (
 	"feedbox/tests/servers"
 )
 
-func TestExamine(t *testing.T) {
+func TestExamineReportsHowToFixTheQueue(t *testing.T) {
 	endpoint := servers.StartSQS(t)
 	client := awssqs.New(awssqs.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -32,7 +32,7 @@ func TestExamine(t *testing.T) {
 	for _, c := range []struct {
 		queue  string
 		resend time.Duration
-		want   []string // of each finding its status and a part of what to do
+		want   []string // status and part of the advice of each finding
 	}{
 		{ordered + "x.fifo", time.Minute, []string{"failed create the FIFO queue"}},
 		{plain, time.Minute, []string{"failed create the queue as a FIFO queue"}},

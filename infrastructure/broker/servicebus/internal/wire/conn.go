@@ -26,7 +26,7 @@ type Conn struct {
 
 	mu       sync.Mutex // guards what follows
 	sessions []*session
-	nodes    map[string]*shared.Shared[requests]
+	nodes    map[string]*shared.Resource[requests]
 	expires  map[string]time.Time // of the token of each path
 }
 
@@ -43,7 +43,7 @@ func Open(ctx context.Context, namespace *Namespace, log *slog.Logger) (*Conn, e
 	}
 	c := &Conn{
 		namespace: namespace, log: log, claimed: make(chan struct{}, 1),
-		nodes: map[string]*shared.Shared[requests]{}, expires: map[string]time.Time{},
+		nodes: map[string]*shared.Resource[requests]{}, expires: map[string]time.Time{},
 	}
 	c.amqp, err = amqp.NewConn(ctx, gather(socket), &amqp.ConnOptions{
 		HostName: namespace.host, SASLType: amqp.SASLTypeAnonymous(),

@@ -45,11 +45,11 @@ func (c *Conn) Request(ctx context.Context, node string, properties map[string]a
 	}
 }
 
-func (c *Conn) node(address string) *shared.Shared[requests] {
+func (c *Conn) node(address string) *shared.Resource[requests] {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.nodes[address] == nil {
-		c.nodes[address] = shared.NewShared(
+		c.nodes[address] = shared.New(
 			func(ctx context.Context) (*requests, error) { return c.openNode(ctx, address) },
 			func(ctx context.Context, r *requests) error { r.close(ctx); return nil },
 		)

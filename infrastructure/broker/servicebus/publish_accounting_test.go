@@ -12,9 +12,9 @@ import (
 	"feedbox/application/relay"
 )
 
-// conserved fails unless what err says of each group is what the links have accepted:
-// a message that no link has, and no error names, is lost.
-func conserved(t *testing.T, err error, groups []relay.Group, links ...*fakeLink) {
+// checkAccounting fails unless err reports for each group the number of messages that the links have
+// accepted. A message that is neither accepted nor reported is lost.
+func checkAccounting(t *testing.T, err error, groups []relay.Group, links ...*fakeLink) {
 	t.Helper()
 	failed := map[int]relay.KeyError{}
 	if err != nil {
@@ -32,18 +32,18 @@ func conserved(t *testing.T, err error, groups []relay.Group, links ...*fakeLink
 			accepted += len(l.accepted[groups[g].Key])
 		}
 		k, isFailed := failed[g]
-		said := len(groups[g].Messages)
+		reported := len(groups[g].Messages)
 		if isFailed {
-			said = k.Sent
+			reported = k.Sent
 		}
-		if said != accepted || isFailed && (k.Err == nil || said == len(groups[g].Messages)) {
-			t.Errorf("key %s: %d of %d messages are said to be sent, %d are (error %v)", groups[g].Key, said, len(groups[g].Messages), accepted, k.Err)
+		if reported != accepted || isFailed && (k.Err == nil || reported == len(groups[g].Messages)) {
+			t.Errorf("key %s: %d of %d messages are reported as sent, %d are accepted (error %v)", groups[g].Key, reported, len(groups[g].Messages), accepted, k.Err)
 		}
 	}
 }
 
-// However a call of many keys ends, each message was accepted or its key has an error.
-func TestACallThatEndsSaysWhatWasSent(t *testing.T) {
+// After a timeout of the call, every message was accepted or its key has an error.
+func TestEndedCallReportsEveryMessage(t *testing.T) {
 	for seed := range uint64(20) {
 		synctest.Test(t, func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
@@ -57,7 +57,7 @@ func TestACallThatEndsSaysWhatWasSent(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(6000))*time.Millisecond)
 			defer cancel()
-			conserved(t, p.Publish(ctx, groups), groups, l)
+			checkAccounting(t, p.Publish(ctx, groups), groups, l)
 			if t.Failed() {
 				t.Logf("seed %d", seed)
 			}
@@ -65,23 +65,22 @@ func TestACallThatEndsSaysWhatWasSent(t *testing.T) {
 	}
 }
 
-// A key that failed at one topic gets nothing more sent, at no topic.
-func TestAKeyThatFailedIsNotSentOn(t *testing.T) {
-	tries := 0
-	usual, other := &fakeLink{}, &fakeLink{}
+func TestFailedKeyIsNotSentToOtherTopics(t *testing.T) {
+	attempts := 0
+	fallback, other := &fakeLink{}, &fakeLink{}
 	other.refuse = func([]string, map[string]bool) error {
-		if tries++; tries > 1 {
-			return nil // so that a call that goes on comes to an end
+		if attempts++; attempts > 1 {
+			return nil // so that a call that continues ends
 		}
 		return rejected("com.microsoft:server-busy")
 	}
-	topics := &Topics{usual: publisherOver(t, usual, nil), byAction: map[string]*Publisher{"Other": publisherOver(t, other, nil)}}
+	topics := &Topics{fallback: publisherOver(t, fallback, nil), byAction: map[string]*Publisher{"Other": publisherOver(t, other, nil)}}
 	groups := []relay.Group{group("a", 1, 1, 1), group("b", 1)}
 	groups[0].Messages[1].Action = "Other"
 	err := topics.Publish(t.Context(), groups)
 	wantFailed(t, err, "a after 1: outage server_busy")
-	conserved(t, err, groups, usual, other)
-	if tries != 1 {
-		t.Errorf("the topic that failed was tried %d times in one call", tries)
+	checkAccounting(t, err, groups, fallback, other)
+	if attempts != 1 {
+		t.Errorf("%d attempts at the failed topic in one call", attempts)
 	}
 }

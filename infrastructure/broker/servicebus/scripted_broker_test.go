@@ -9,23 +9,21 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// answer is what a script makes of the broker's answer to a delivery. The zero answer
-// lets it pass.
+// answer replaces the outcome of a delivery. The zero answer does not change it.
 type answer struct {
-	lose   bool        // it never arrives
+	lose   bool        // the outcome is lost
 	reject amqp.Symbol // the message is rejected with this condition instead
 	detach amqp.Symbol // the link ends with this condition instead
 	state  []byte      // the delivery has this encoded state instead
 }
 
-// script changes the broker's answers on their way to the client. The broker itself has
-// accepted what the script says it has not, so duplicate detection shows what is sent
-// again.
+// script changes outcomes between the broker and the client. The broker has accepted the messages, so its
+// duplicate detection drops repeats.
 type script struct {
 	mu     sync.Mutex // guards all of it
 	decide func(payload []byte) answer
 	asked  int
-	batch  any // how large a batch may be, as the broker tells it at attach; nil: as it does
+	batch  any // maximum batch size in the attach frame; nil: unchanged
 }
 
 func (s *script) set(decide func(payload []byte) answer) {
@@ -44,7 +42,7 @@ func (s *script) answer(payload []byte) answer {
 	return s.decide(payload)
 }
 
-// scripted is a client's connection with a script between it and the broker.
+// scripted is the connection of a client with a script between client and broker.
 type scripted struct {
 	net.Conn
 	script *script
@@ -52,7 +50,7 @@ type scripted struct {
 	reading struct { // by the client's reader only
 		in, out []byte
 	}
-	writing []byte // by the client's writer only: the begin of a frame
+	writing []byte // only used by the client's writer: a partial frame
 
 	mu         sync.Mutex // guards what follows
 	links      map[link16]string
@@ -63,7 +61,7 @@ type scripted struct {
 	answered   map[link16]bool   // links whose end the broker will answer, which the client has heard of
 }
 
-// link16 is a channel with a handle, or with a delivery id.
+// link16 is a channel and a handle, or a channel and a delivery id.
 type link16 struct {
 	channel uint16
 	number  uint32
@@ -76,8 +74,8 @@ func newScripted(c net.Conn, s *script) *scripted {
 	}
 }
 
-// frames calls visit for each whole frame of b and returns the rest. Protocol headers,
-// which begin with "AMQP", have the size of a frame header.
+// frames calls visit for each complete frame of b and returns the rest. Protocol headers, which begin with
+// "AMQP", have the size of a frame header.
 func frames(b []byte, visit func(frame []byte)) []byte {
 	for len(b) >= amqp.FrameHeaderSize {
 		n := amqp.FrameHeaderSize
@@ -97,7 +95,7 @@ func frames(b []byte, visit func(frame []byte)) []byte {
 	return b
 }
 
-// decoded returns what a frame holds, nil for one without.
+// decoded returns the channel, performative and payload of a frame; nil for an empty frame.
 func decoded(frame []byte) (uint16, amqp.Performative, []byte) {
 	if bytes.HasPrefix(frame, []byte("AMQP")) || len(frame) == amqp.FrameHeaderSize || frame[5] != byte(amqp.FrameAMQP) {
 		return 0, nil, nil
@@ -113,7 +111,7 @@ func decoded(frame []byte) (uint16, amqp.Performative, []byte) {
 	return h.Channel, p, payload
 }
 
-// Write passes the client's frames on and notes what it sends.
+// Write forwards the frames of the client and records its transfers.
 func (c *scripted) Write(b []byte) (int, error) {
 	var out []byte
 	c.writing = append(c.writing, b...)
@@ -130,7 +128,7 @@ func (c *scripted) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// sending notes a frame of the client.
+// sending records a frame of the client.
 func (c *scripted) sending(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +156,7 @@ func (c *scripted) sending(frame []byte) {
 	}
 }
 
-// Read passes the broker's frames on, as the script wants them.
+// Read forwards the frames of the broker, changed by the script.
 func (c *scripted) Read(b []byte) (int, error) {
 	for len(c.reading.out) == 0 {
 		buf := make([]byte, 64<<10)
@@ -175,7 +173,7 @@ func (c *scripted) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// arriving returns what becomes of a frame of the broker.
+// arriving returns the replacement of a frame of the broker.
 func (c *scripted) arriving(frame []byte) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +233,7 @@ func (c *scripted) answers(channel uint16, p *amqp.Disposition, frame []byte) []
 	return out
 }
 
-// inScript is inWorld with a script on the client's connections.
+// inScript calls inWorld with a script in the connections of the client.
 func inScript(t *testing.T, test func(t *testing.T, w *world, s *script)) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		s := &script{}

@@ -16,7 +16,7 @@ import (
 	"feedbox/infrastructure/emulator/pipenet"
 )
 
-// plainHTTP sends the admin client's requests over a network without TLS.
+// plainHTTP sends the requests of an admin client over a network without TLS.
 type plainHTTP struct{ client *http.Client }
 
 func (p plainHTTP) Do(r *http.Request) (*http.Response, error) {
@@ -24,7 +24,7 @@ func (p plainHTTP) Do(r *http.Request) (*http.Response, error) {
 	return p.client.Do(r)
 }
 
-// inManagedWorld is inWorld with an admin client.
+// inManagedWorld calls inWorld with an admin client.
 func inManagedWorld(t *testing.T, test func(t *testing.T, w *world, a *admin.Client)) {
 	synctest.Test(t, func(t *testing.T) {
 		network := pipenet.New()
@@ -46,7 +46,7 @@ func inManagedWorld(t *testing.T, test func(t *testing.T, w *world, a *admin.Cli
 	})
 }
 
-// setStatus changes the topic's status and lets the broker end its links.
+// setStatus changes the status of the topic and waits until the broker has ended its links.
 func setStatus(t *testing.T, a *admin.Client, status admin.EntityStatus) {
 	t.Helper()
 	topic, err := a.GetTopic(t.Context(), "contacts", nil)
@@ -61,7 +61,7 @@ func setStatus(t *testing.T, a *admin.Client, status admin.EntityStatus) {
 	synctest.Wait()
 }
 
-func TestPublisherSurvivesADisabledTopic(t *testing.T) {
+func TestPublisherRecoversAfterTheTopicIsEnabled(t *testing.T) {
 	inManagedWorld(t, func(t *testing.T, w *world, a *admin.Client) {
 		p := w.publisher(t, nil)
 		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
@@ -81,7 +81,7 @@ func TestPublisherSurvivesADisabledTopic(t *testing.T) {
 	})
 }
 
-func TestPublisherSurvivesADeletedTopic(t *testing.T) {
+func TestPublisherRecoversAfterTheTopicIsRecreated(t *testing.T) {
 	inManagedWorld(t, func(t *testing.T, w *world, a *admin.Client) {
 		p := w.publisher(t, nil)
 		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {

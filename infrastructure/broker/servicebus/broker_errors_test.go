@@ -14,8 +14,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// has rejects with cond what contains text.
-func has(text string, cond amqp.Symbol) func([]byte) answer {
+// rejectContaining rejects messages that contain text with cond.
+func rejectContaining(text string, cond amqp.Symbol) func([]byte) answer {
 	return func(payload []byte) answer {
 		if bytes.Contains(payload, []byte(text)) {
 			return answer{reject: cond}
@@ -24,8 +24,7 @@ func has(text string, cond amqp.Symbol) func([]byte) answer {
 	}
 }
 
-// TestAnswersOfTheBroker has the broker answer each class of failure, and then accept.
-func TestAnswersOfTheBroker(t *testing.T) {
+func TestBrokerErrorsAreClassified(t *testing.T) {
 	for _, tt := range []struct {
 		cond amqp.Symbol
 		want string // class and reason
@@ -49,7 +48,7 @@ func TestAnswersOfTheBroker(t *testing.T) {
 		t.Run(string(tt.cond), func(t *testing.T) {
 			inScript(t, func(t *testing.T, w *world, s *script) {
 				p := w.publisher(t, nil)
-				s.set(has("b.", tt.cond))
+				s.set(rejectContaining("b.", tt.cond))
 				for range 2 {
 					wantFailed(t, p.Publish(t.Context(), []relay.Group{group("b", 10, 10)}), "a after 0: "+tt.want)
 				}
@@ -61,25 +60,24 @@ func TestAnswersOfTheBroker(t *testing.T) {
 				if diff := cmp.Diff(want, idsByKey(w.received(t))); diff != "" {
 					t.Errorf("received (-want +got):\n%s", diff)
 				}
-				if n := w.dialled(); n != 1 {
-					t.Errorf("%d connections, want 1: the answer is no reason to lose it", n)
+				if n := w.connections(); n != 1 {
+					t.Errorf("%d connections, want 1: an error must not close the connection", n)
 				}
 			})
 		})
 	}
 }
 
-// TestLinksThatTheBrokerEnds: what will pass is not even noticed, and no condition
-// leaves a publisher that is broken for good.
-func TestLinksThatTheBrokerEnds(t *testing.T) {
+// A link that ends for a temporary reason fails no send, and the publisher recovers from every reason.
+func TestPublisherRecoversFromEndedLinks(t *testing.T) {
 	for _, tt := range []struct {
 		cond amqp.Symbol
-		want string // class and reason of the send it hits; "" = it is accepted
+		want string // class and reason of the send; "" = accepted
 	}{
 		{"amqp:link:detach-forced", ""},
 		{"amqp:internal-error", ""},
 		{"com.microsoft:entity-disabled", "blocked entity_disabled"},
-		{"amqp:unauthorized-access", ""}, // a token that ran out: the next link has a new one
+		{"amqp:unauthorized-access", ""}, // an expired token: the next link gets a new one
 		{"amqp:not-found", "blocked entity_not_found"},
 		{"amqp:resource-limit-exceeded", "blocked entity_full"},
 	} {
@@ -115,8 +113,8 @@ func TestLinksThatTheBrokerEnds(t *testing.T) {
 	}
 }
 
-// TestLostAnswers loses every third answer; what is sent again for it is dropped.
-func TestLostAnswers(t *testing.T) {
+// The broker drops messages that are repeated after a lost outcome, by duplicate detection.
+func TestRepeatsAfterLostOutcomesAreDropped(t *testing.T) {
 	inScript(t, func(t *testing.T, w *world, s *script) {
 		p := w.publisher(t, &PublisherOptions{limits: limits{sendTimeout: 2 * time.Second}})
 		n := 0
@@ -128,13 +126,13 @@ func TestLostAnswers(t *testing.T) {
 				g.Messages[j].ID = fmt.Sprintf("a.%d.%d", i, j)
 				want["a"] = append(want["a"], g.Messages[j].ID)
 			}
-			for tries := 0; ; tries++ {
+			for attempts := 0; ; attempts++ {
 				err := p.Publish(t.Context(), []relay.Group{g})
 				if err == nil {
 					break
 				}
 				wantFailed(t, err, "a after 0: outage send_timeout")
-				if tries > 5 {
+				if attempts > 5 {
 					t.Fatal("never accepted")
 				}
 			}
@@ -145,9 +143,8 @@ func TestLostAnswers(t *testing.T) {
 	})
 }
 
-// TestPackingEndsWhereItIsRefused has the broker refuse batches of several keys, as an
-// entity with partitions does.
-func TestPackingEndsWhereItIsRefused(t *testing.T) {
+// An entity with partitions refuses batches of several keys.
+func TestPackingEndsIfTheEntityRefusesIt(t *testing.T) {
 	inScript(t, func(t *testing.T, w *world, s *script) {
 		p := w.publisher(t, &PublisherOptions{PackKeys: true})
 		s.set(func(payload []byte) answer {
@@ -176,11 +173,10 @@ func (lines) Decode(raw []byte) (relay.Message, bool, error) {
 	return m, true, err
 }
 
-// TestAMessageThatFailsForAReasonNobodyKnows waits, for it may be the broker's fault; the
-// other keys get through, every time.
-func TestAMessageThatFailsForAReasonNobodyKnows(t *testing.T) {
+// An unknown error may be an error of the broker, so its key is retried. Other keys are not affected.
+func TestUnknownErrorBlocksOnlyItsKey(t *testing.T) {
 	inScript(t, func(t *testing.T, w *world, s *script) {
-		s.set(has("bad.1", "com.microsoft:unheard-of"))
+		s.set(rejectContaining("bad.1", "com.microsoft:unheard-of"))
 		r, err := relay.New(lines{}, w.publisher(t, nil), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -192,14 +188,14 @@ func TestAMessageThatFailsForAReasonNobodyKnows(t *testing.T) {
 				t.Fatalf("page %d: %v, want both events of the bad key to fail and no other", n, failed)
 			}
 			if c := relay.ClassOf(failed[0].Err); c != relay.Outage {
-				t.Fatalf("page %d: %s, want it to wait", n, c)
+				t.Fatalf("page %d: %s, want an outage", n, c)
 			}
 		}
 	})
 }
 
-// TestARefusedTokenEndsItsLink: the next one is attached with a new token.
-func TestARefusedTokenEndsItsLink(t *testing.T) {
+// The next link is attached with a new token.
+func TestRefusedTokenReplacesTheLink(t *testing.T) {
 	inScript(t, func(t *testing.T, w *world, s *script) {
 		p := w.publisher(t, nil)
 		attached := 0
@@ -209,7 +205,7 @@ func TestARefusedTokenEndsItsLink(t *testing.T) {
 			}
 			return nil
 		})
-		s.set(has("a.1", "amqp:unauthorized-access"))
+		s.set(rejectContaining("a.1", "amqp:unauthorized-access"))
 		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: outage unauthorized")
 		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil || attached != 2 {
 			t.Errorf("the next send: %v, on link %d; want the second", err, attached)
@@ -217,9 +213,8 @@ func TestARefusedTokenEndsItsLink(t *testing.T) {
 	})
 }
 
-// TestABatchHasTheSizeThatTheBrokerTells, which may be less than that of one message. One
-// that tells nothing of use gets what all take.
-func TestABatchHasTheSizeThatTheBrokerTells(t *testing.T) {
+// The limit of batches may be below that of messages. Without a valid limit, the default is used.
+func TestBatchSizeIsThatOfTheBroker(t *testing.T) {
 	for size, batches := range map[any]string{
 		uint64(20_000): "[2 2]", uint32(20_000): "[2 2]", int64(20_000): "[2 2]", uint64(0): "[4]", int64(-1): "[4]",
 	} {

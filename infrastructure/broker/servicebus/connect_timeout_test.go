@@ -16,22 +16,21 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// farConn is a connection whose every write takes a second, until it comes near.
-type farConn struct {
+// slowConn is a connection whose writes take a second until fast is set.
+type slowConn struct {
 	net.Conn
-	near *atomic.Bool
+	fast *atomic.Bool
 }
 
-func (c farConn) Write(p []byte) (int, error) {
-	if !c.near.Load() {
-		time.Sleep(time.Second) // virtual: how far away the broker is
+func (c slowConn) Write(p []byte) (int, error) {
+	if !c.fast.Load() {
+		time.Sleep(time.Second) // virtual time
 	}
 	return c.Conn.Write(p)
 }
 
-// TestADeadBrokerCostsOneTry: a broker that does not answer is tried once for all groups
-// of a call, not once for each, or for each batch in flight.
-func TestADeadBrokerCostsOneTry(t *testing.T) {
+// A call makes one attempt to reach an unavailable broker, and not one per group or batch.
+func TestUnavailableBrokerIsTriedOncePerCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &busemu.Options{})
 		defer w.close(t)
@@ -63,7 +62,7 @@ func TestADeadBrokerCostsOneTry(t *testing.T) {
 				t.Fatalf("error %v, want an outage of all keys", err)
 			}
 			if took := time.Since(began); took > wire.ConnectTimeout || dials != n+1 {
-				t.Errorf("call %d took %v, %d connections were tried by then", n, took, dials)
+				t.Errorf("call %d took %v, after %d attempts to connect", n, took, dials)
 			}
 		}
 		if err := client.Close(t.Context()); err != nil {
@@ -72,17 +71,16 @@ func TestADeadBrokerCostsOneTry(t *testing.T) {
 	})
 }
 
-// Connecting takes many round trips. What bounds one send must not end it, or a
-// broker that is far away is never reached.
-func TestConnectingMayTakeLongerThanASend(t *testing.T) {
+// Connecting takes many round trips, so the timeout of a send must not apply to it.
+func TestConnectMayTakeLongerThanASend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, &busemu.Options{})
-		var near atomic.Bool
+		var fast atomic.Bool
 		client, err := NewClient(ClientConfig{
 			ConnectionString: w.server.ConnectionString(),
 			Dial: func(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
 				conn, err := w.server.Dial(ctx)
-				return farConn{conn, &near}, err
+				return slowConn{conn, &fast}, err
 			},
 		})
 		if err != nil {
@@ -97,9 +95,9 @@ func TestConnectingMayTakeLongerThanASend(t *testing.T) {
 			t.Error(err)
 		}
 		if took := time.Since(began); took < 4*time.Second {
-			t.Errorf("connected and sent in %v: this connection is not far away", took)
+			t.Errorf("connected and sent in %v: the connection is too fast for this test", took)
 		}
-		near.Store(true) // go-amqp closes under a lock, for which no virtual time passes
+		fast.Store(true) // go-amqp closes under a lock, and synctest does not advance time then
 		if err := p.Close(t.Context()); err != nil {
 			t.Error(err)
 		}

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// thing is what is shared in these tests.
+// thing is the shared resource of these tests.
 type thing struct{ closed bool }
 
-// openings returns a Shared that takes a second to open, and fails while down is set.
-func openings(opened *int, down *bool) *Shared[thing] {
-	return NewShared(func(ctx context.Context) (*thing, error) {
+// newResource returns a resource that takes a second to open, and fails while down is set.
+func newResource(opened *int, down *bool) *Resource[thing] {
+	return New(func(ctx context.Context) (*thing, error) {
 		*opened++
 		timer := time.NewTimer(time.Second)
 		defer timer.Stop()
@@ -23,17 +23,17 @@ func openings(opened *int, down *bool) *Shared[thing] {
 			return nil, ctx.Err()
 		}
 		if *down {
-			return nil, errors.New("nobody answers")
+			return nil, errors.New("unavailable")
 		}
 		return new(thing), nil
 	}, func(_ context.Context, t *thing) error { t.closed = true; return nil })
 }
 
-// Many who need it at a time open it once, and one failure is that of all who waited.
-func TestManyOpenItOnce(t *testing.T) {
+// Concurrent callers open a resource once, and all of them get the same error.
+func TestConcurrentCallersOpenItOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, down := 0, true
-		s := openings(&opened, &down)
+		s := newResource(&opened, &down)
 		try := func() {
 			results := make(chan error)
 			for range 50 {
@@ -53,45 +53,45 @@ func TestManyOpenItOnce(t *testing.T) {
 		}
 		try()
 		if opened != 1 {
-			t.Errorf("tried %d times while it failed, want once", opened)
+			t.Errorf("%d failed attempts, want one", opened)
 		}
 		down = false
 		try()
 		if opened != 2 {
-			t.Errorf("opened %d times in all, want once more", opened)
+			t.Errorf("%d attempts in total, want two", opened)
 		}
 	})
 }
 
-func TestWhoGivesUpFailsAlone(t *testing.T) {
+func TestCanceledCallerFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, down := 0, false
-		s := openings(&opened, &down)
-		ctx, giveUp := context.WithCancel(t.Context())
-		gaveUp, other := make(chan error), make(chan error)
-		go func() { _, err := s.Get(ctx); gaveUp <- err }()
+		s := newResource(&opened, &down)
+		ctx, cancel := context.WithCancel(t.Context())
+		canceled, other := make(chan error), make(chan error)
+		go func() { _, err := s.Get(ctx); canceled <- err }()
 		synctest.Wait()
 		go func() { _, err := s.Get(t.Context()); other <- err }()
-		synctest.Wait() // the other waits for this one
-		giveUp()
-		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-			t.Errorf("who gave up: %v", err)
+		synctest.Wait() // the other caller waits for the first
+		cancel()
+		if err := <-canceled; !errors.Is(err, context.Canceled) {
+			t.Errorf("the canceled caller: %v", err)
 		}
 		if err := <-other; err != nil {
-			t.Errorf("the other failed too: %v", err)
+			t.Errorf("the other caller: %v", err)
 		}
 	})
 }
 
-func TestWhatIsDroppedIsOpenedAnew(t *testing.T) {
+func TestGetOpensANewResourceAfterDrop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, down := 0, false
-		s := openings(&opened, &down)
+		s := newResource(&opened, &down)
 		first, _ := s.Get(t.Context())
 		s.Drop(t.Context(), first)
-		s.Drop(t.Context(), first) // by another who noticed
+		s.Drop(t.Context(), first) // by another caller that saw its end
 		second, _ := s.Get(t.Context())
-		s.Drop(t.Context(), first) // by one who noticed late
+		s.Drop(t.Context(), first) // by a caller that saw its end late
 		third, err := s.Get(t.Context())
 		if err != nil || second == first || third != second || !first.closed || second.closed {
 			t.Errorf("%v, %v, %v, %v; want the second kept, and the first closed", first, second, third, err)
@@ -105,14 +105,14 @@ func TestWhatIsDroppedIsOpenedAnew(t *testing.T) {
 	})
 }
 
-// Who waited for another's try, and finds that what it opened was dropped again meanwhile,
-// opens another, whatever failed before that.
-func TestWhatWasDroppedBeforeItsTurnIsOpenedAnew(t *testing.T) {
+// While a caller waits for its turn, another one may open the resource and drop it again. The waiting
+// caller opens a new one, and does not return the error of an earlier attempt.
+func TestWaitingCallerOpensADroppedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, down := 0, true
-		s := openings(&opened, &down)
+		s := newResource(&opened, &down)
 		if _, err := s.Get(t.Context()); err == nil {
-			t.Error("opened, though nobody answers")
+			t.Error("opened an unavailable resource")
 		}
 		down = false
 		if it, err := s.Get(t.Context()); err != nil {
@@ -120,7 +120,7 @@ func TestWhatWasDroppedBeforeItsTurnIsOpenedAnew(t *testing.T) {
 		} else {
 			s.Drop(t.Context(), it)
 		}
-		if err := s.lock(t.Context()); err != nil { // as the one who opens it
+		if err := s.lock(t.Context()); err != nil { // as a caller that opens it
 			t.Fatal(err)
 		}
 		got := make(chan *thing)
@@ -131,20 +131,20 @@ func TestWhatWasDroppedBeforeItsTurnIsOpenedAnew(t *testing.T) {
 			}
 			got <- it
 		}()
-		synctest.Wait() // it waits for its turn
-		s.tries.Add(1)  // it was opened, and dropped by one who found it broken
+		synctest.Wait()   // it waits for its turn
+		s.attempts.Add(1) // another caller opened it and dropped it
 		s.unlock()
 		if it := <-got; it == nil || opened != 3 {
-			t.Errorf("got %v after %d tries", it, opened)
+			t.Errorf("got %v after %d attempts", it, opened)
 		}
 	})
 }
 
-// What has ended is opened anew, once: of a broker that ends each connection, its use tells.
-func TestWhatHasEndedIsOpenedAnew(t *testing.T) {
+// GetLive replaces a resource that has ended once, even if the new one has ended as well.
+func TestGetLiveReplacesAnEndedResourceOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opened, down, dead := 0, false, false
-		s := openings(&opened, &down)
+		s := newResource(&opened, &down)
 		get := func(want int) *thing {
 			t.Helper()
 			got, err := s.GetLive(t.Context(), func(*thing) bool { return dead })
@@ -155,11 +155,11 @@ func TestWhatHasEndedIsOpenedAnew(t *testing.T) {
 		}
 		first := get(1)
 		if get(1) != first {
-			t.Error("opened anew while it lives")
+			t.Error("replaced a live resource")
 		}
 		dead = true
 		if second := get(2); second == first || second.closed || !first.closed {
-			t.Error("what has ended is returned or left open")
+			t.Error("the ended resource was returned or not closed")
 		}
 	})
 }

@@ -14,8 +14,8 @@ import (
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
 
-// TestNothingButAcceptedIsSent: go-amqp's Send takes every outcome but rejected for success.
-func TestNothingButAcceptedIsSent(t *testing.T) {
+// The Send method of go-amqp treats every outcome except rejected as success.
+func TestOnlyAcceptedDeliveriesAreSent(t *testing.T) {
 	for outcome, reason := range map[busemu.Outcome]string{busemu.Released: "released", busemu.Modified: "modified", busemu.Unsettled: "no_outcome"} {
 		for name, groups := range map[string][]relay.Group{"batch": {group("a", 10, 10)}, "single": {group("a", 10)}} {
 			t.Run(fmt.Sprint(reason, " ", name), func(t *testing.T) {
@@ -31,8 +31,8 @@ func TestNothingButAcceptedIsSent(t *testing.T) {
 					if got := idsByKey(w.received(t)); len(got["a"]) != len(groups[0].Messages) {
 						t.Errorf("received %v, want %d", got, len(groups[0].Messages))
 					}
-					if n := w.dialled(); n != 1 {
-						t.Errorf("%d connections, want 1: the answer is no reason to lose it", n)
+					if n := w.connections(); n != 1 {
+						t.Errorf("%d connections, want 1: an error must not close the connection", n)
 					}
 				})
 			})
@@ -40,9 +40,7 @@ func TestNothingButAcceptedIsSent(t *testing.T) {
 	}
 }
 
-// TestOneOutcomeAmongMany: of many sends on a connection at a time only those fail
-// whose delivery was not accepted.
-func TestOneOutcomeAmongMany(t *testing.T) {
+func TestOutcomesOfConcurrentSendsAreKeptApart(t *testing.T) {
 	for _, links := range []int{1, 3} {
 		inWorld(t, nil, func(t *testing.T, w *world) {
 			n := 0
@@ -87,8 +85,8 @@ func TestOneOutcomeAmongMany(t *testing.T) {
 	}
 }
 
-// TestARefusedLinkIsNoFaultOfTheMessage: the broker has seen no message.
-func TestARefusedLinkIsNoFaultOfTheMessage(t *testing.T) {
+// The broker has received no message on a link that it refuses.
+func TestRefusedLinkDoesNotRefuseTheMessage(t *testing.T) {
 	for name, refusal := range map[string]busemu.Error{
 		"not-allowed":         {Condition: "amqp:not-allowed"},
 		"invalid-field":       {Condition: "amqp:invalid-field"},
@@ -119,9 +117,9 @@ func TestARefusedLinkIsNoFaultOfTheMessage(t *testing.T) {
 	}
 }
 
-// TestOutcomesInEveryForm: AMQP has several ways to write one outcome, and a broker may send
-// what is none. go-amqp gives a connection up for what it cannot read.
-func TestOutcomesInEveryForm(t *testing.T) {
+// AMQP has several encodings of an outcome, and a broker may send an invalid one. go-amqp closes the
+// connection if it cannot decode a frame.
+func TestAllEncodingsOfOutcomes(t *testing.T) {
 	malformed := &amqp.Error{Condition: "amqp:invalid-field", Description: string(bytes.Repeat([]byte("long "), 100)), Info: amqp.Map{{Key: amqp.Symbol("x"), Value: "y"}}}
 	for name, tt := range map[string]struct {
 		state []byte
@@ -151,7 +149,7 @@ func TestOutcomesInEveryForm(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				if n := w.dialled(); n != 1 && tt.want != "outage connection_lost" {
+				if n := w.connections(); n != 1 && tt.want != "outage connection_lost" {
 					t.Errorf("%d connections, want 1", n)
 				}
 			})

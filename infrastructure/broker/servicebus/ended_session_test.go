@@ -9,24 +9,24 @@ import (
 	"feedbox/infrastructure/broker/servicebus/internal/wire"
 )
 
-// TestAClosedLinkGivesItsPlaceBack: else each link that is attached anew takes one more.
-func TestAClosedLinkGivesItsPlaceBack(t *testing.T) {
+// Otherwise every new link would use one more place in an AMQP session.
+func TestClosedLinkReleasesItsPlace(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		l := newSenderLink(w.client, "contacts")
 		a, err := l.shared.Get(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
-		left, leave := 0, a.leave
-		a.leave = func() { left++; leave() }
-		if err := l.close(t.Context()); err != nil || left != 1 {
-			t.Errorf("left its place %d times, error %v; want once", left, err)
+		released, release := 0, a.release
+		a.release = func() { released++; release() }
+		if err := l.close(t.Context()); err != nil || released != 1 {
+			t.Errorf("released %d times, error %v; want once", released, err)
 		}
 	})
 }
 
-// TestALinkMeetsAnEndedSession: its connection lives, and is replaced all the same.
-func TestALinkMeetsAnEndedSession(t *testing.T) {
+// The connection of an ended session is replaced, although it is still open.
+func TestAttachReplacesTheConnectionOfAnEndedSession(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		l := newSenderLink(w.client, "contacts")
 		a, err := l.shared.Get(t.Context())
@@ -50,9 +50,8 @@ func TestALinkMeetsAnEndedSession(t *testing.T) {
 	})
 }
 
-// A session that has ended is met by a send as well, which opens another connection at
-// once and loses nothing.
-func TestASendMeetsAnEndedSession(t *testing.T) {
+// A send on an ended session opens a new connection at once and succeeds.
+func TestSendReplacesTheConnectionOfAnEndedSession(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
 		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
@@ -69,8 +68,8 @@ func TestASendMeetsAnEndedSession(t *testing.T) {
 		if err := p.Publish(t.Context(), []relay.Group{group("b", 10)}); err != nil {
 			t.Error(err)
 		}
-		if n := w.dialled(); n != 2 {
-			t.Errorf("%d connections, want 2: an ended session takes its connection along", n)
+		if n := w.connections(); n != 2 {
+			t.Errorf("%d connections, want 2: the connection of an ended session is replaced", n)
 		}
 	})
 }

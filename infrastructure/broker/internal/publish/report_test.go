@@ -9,18 +9,17 @@ import (
 	"feedbox/infrastructure/broker/internal/publish"
 )
 
-// Of groups that went together the report has the first failure, and none of others.
-func TestReport(t *testing.T) {
+func TestReportHasTheFirstErrorOfItsGroups(t *testing.T) {
 	t.Parallel()
 	first, second, other := errors.New("first"), errors.New("second"), errors.New("other")
 	results := []relay.KeyError{{}, {Err: other}, {Err: first}, {Err: second}}
 	for _, c := range []struct {
-		together []int
-		want     error
+		sent []int
+		want error
 	}{{[]int{0, 2, 3}, first}, {[]int{3, 2}, second}, {[]int{0}, nil}, {nil, nil}} {
-		r := publish.Report(results, c.together, 5, time.Now().Add(-time.Second))
-		if r.Err != c.want || r.Keys != len(c.together) || r.Messages != 5 || r.Took < time.Second { //nolint:errorlint // the same one
-			t.Errorf("groups %v: %+v, want error %v", c.together, r, c.want)
+		r := publish.Report(results, c.sent, 5, time.Now().Add(-time.Second))
+		if r.Err != c.want || r.Keys != len(c.sent) || r.Messages != 5 || r.Took < time.Second { //nolint:errorlint // the same one
+			t.Errorf("groups %v: %+v, want error %v", c.sent, r, c.want)
 		}
 	}
 }

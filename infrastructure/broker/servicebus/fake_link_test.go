@@ -13,9 +13,8 @@ import (
 	"feedbox/application/relay"
 )
 
-// fakeLink stands for a broker with one entity. It accepts batches of at most maxBatch
-// bytes and single messages with bodies of at most maxMessage; refuse may give an error for
-// a send.
+// fakeLink simulates a broker with one entity. It accepts batches of up to maxBatch bytes and single
+// messages with bodies of up to maxMessage bytes. refuse may return an error for a send.
 type fakeLink struct {
 	maxBatch, maxMessage int
 	opening, delay       time.Duration // of open and of a send
@@ -40,7 +39,7 @@ func (l *fakeLink) open(context.Context) (int, error) {
 	return l.maxBatch, nil
 }
 
-// read returns the messages of what was sent.
+// read returns the messages of a send.
 func (l *fakeLink) read(m *amqp.Message) ([]*amqp.Message, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +109,7 @@ func (l *fakeLink) send(ctx context.Context, m *amqp.Message) error {
 	return nil
 }
 
-// enter counts the batches in flight by key and notes if one has two.
+// enter counts the batches in flight by key, and records an error if a key has two.
 func (l *fakeLink) enter(keys map[string]bool, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,7 +138,7 @@ func publisherOver(t *testing.T, l *fakeLink, opts *PublisherOptions) *Publisher
 	return newPublisher(l, "contacts", opts)
 }
 
-// group returns messages of a key with bodies of the given sizes, ids key.1, key.2, ...
+// group returns messages of a key with bodies of the given sizes and the ids key.1, key.2, ...
 func group(key string, sizes ...int) relay.Group {
 	g := relay.Group{Key: key}
 	for i, size := range sizes {
@@ -150,7 +149,7 @@ func group(key string, sizes ...int) relay.Group {
 	return g
 }
 
-// rejected is what the broker says of a message that it rejects.
+// rejected returns the error of a rejected message.
 func rejected(condition amqp.ErrCond) error {
 	return &notAcceptedError{amqp.Error{Condition: condition}}
 }

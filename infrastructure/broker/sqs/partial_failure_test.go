@@ -15,7 +15,7 @@ import (
 	"feedbox/infrastructure/broker/sqs"
 )
 
-// request is what a publisher sends.
+// request is the body of a send request.
 type request struct {
 	Entries []struct {
 		ID                     string `json:"Id"`
@@ -24,8 +24,8 @@ type request struct {
 	}
 }
 
-// answering returns a publisher to a service that answers with what f returns for a request.
-func answering(t *testing.T, f func(r request) (status int, body any)) *sqs.Publisher {
+// newPublisherTo returns a publisher to a service that responds to requests with the result of f.
+func newPublisherTo(t *testing.T, f func(r request) (status int, body any)) *sqs.Publisher {
 	t.Helper()
 	tr := &transport{}
 	answer := func(r *http.Request) (*http.Response, error) {
@@ -40,7 +40,7 @@ func answering(t *testing.T, f func(r request) (status int, body any)) *sqs.Publ
 			Body: io.NopCloser(strings.NewReader(string(text))), Request: r,
 		}, err
 	}
-	tr.answer.Store(&answer)
+	tr.respond.Store(&answer)
 	p, err := sqs.NewPublisher(newClient("http://sqs.example", tr), "http://sqs.example/1/q.fifo", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -65,12 +65,11 @@ type (
 	}
 )
 
-// TestSomeOfARequestFail: a message that fails holds its key and no other, and one that the
-// answer does not name counts as not sent.
-func TestSomeOfARequestFail(t *testing.T) {
+// A failed message blocks only its key. A message that the response does not list is not sent.
+func TestPartialFailureBlocksOnlyItsKeys(t *testing.T) {
 	var mu sync.Mutex
 	seen := map[string]int{}
-	p := answering(t, func(r request) (int, any) {
+	p := newPublisherTo(t, func(r request) (int, any) {
 		mu.Lock()
 		defer mu.Unlock()
 		var a answer
@@ -83,7 +82,7 @@ func TestSomeOfARequestFail(t *testing.T) {
 				a.Failed = append(a.Failed, failure{e.ID, "SomethingNew", "bad", true})
 			case "3-1":
 			default:
-				sum := md5.Sum([]byte(e.MessageBody)) // the client compares it
+				sum := md5.Sum([]byte(e.MessageBody)) // the client verifies it
 				a.Successful = append(a.Successful, success{e.ID, "m", hex.EncodeToString(sum[:])})
 			}
 		}
@@ -104,7 +103,7 @@ func TestSomeOfARequestFail(t *testing.T) {
 	}
 	for _, never := range []string{"1-2", "2-1", "3-2"} {
 		if seen[never] > 0 {
-			t.Errorf("%s was sent behind a message that failed", never)
+			t.Errorf("%s was sent after a failed message of its key", never)
 		}
 	}
 	for id, n := range seen {
@@ -114,9 +113,9 @@ func TestSomeOfARequestFail(t *testing.T) {
 	}
 }
 
-// TestARefusedRequest: nobody knows whose fault it is while others are in the request.
-func TestARefusedRequest(t *testing.T) {
-	p := answering(t, func(request) (int, any) {
+// SQS may refuse a request for any of its messages.
+func TestRefusedRequestRefusesOnlyASingleMessage(t *testing.T) {
+	p := newPublisherTo(t, func(request) (int, any) {
 		return http.StatusBadRequest, map[string]string{"__type": "com.amazonaws.sqs#InvalidMessageContents", "message": "no"}
 	})
 	want(t, p.Publish(t.Context(), groups(2, 1)), []int{0, 1}, relay.Outage, "malformed")
@@ -125,10 +124,9 @@ func TestARefusedRequest(t *testing.T) {
 	want(t, p.Publish(t.Context(), alone), []int{0, 1}, relay.Refused, "malformed")
 }
 
-// TestUnsendable: what is no text of XML 1.0 is refused before it is sent.
-func TestUnsendable(t *testing.T) {
-	p := answering(t, func(request) (int, any) {
-		t.Error("it was sent")
+func TestInvalidCharactersAreRefusedBeforeSending(t *testing.T) {
+	p := newPublisherTo(t, func(request) (int, any) {
+		t.Error("the message was sent")
 		return http.StatusOK, answer{}
 	})
 	for _, body := range []string{"\x01", "\xff", "\xef\x20", "a\ufffe"} {
@@ -138,10 +136,10 @@ func TestUnsendable(t *testing.T) {
 	}
 }
 
-func TestGroupID(t *testing.T) {
-	for key, same := range map[string]bool{"a-1": true, "{[/@x": true, "": false, "a b": false, "ä": false, strings.Repeat("k", 128): true, strings.Repeat("k", 129): false} {
+func TestGroupIDHashesInvalidKeys(t *testing.T) {
+	for key, valid := range map[string]bool{"a-1": true, "{[/@x": true, "": false, "a b": false, "ä": false, strings.Repeat("k", 128): true, strings.Repeat("k", 129): false} {
 		got := sqs.GroupID(key)
-		if (got == key) != same || len(got) > 128 || got == "" {
+		if (got == key) != valid || len(got) > 128 || got == "" {
 			t.Errorf("the group of %q is %q", key, got)
 		}
 	}

@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// network is the way from a client to an emulator, in memory. It can be cut.
+// network connects a client to an emulator in memory. It can be cut.
 type network struct {
 	server *busemu.Server
 	mu     sync.Mutex // guards the fields below
@@ -48,7 +48,7 @@ func (n *network) dial(ctx context.Context, _ azservicebus.NewWebSocketConnArgs)
 	return conn, nil
 }
 
-// cut ends all connections; with down no new ones are possible.
+// cut closes all connections. If down is set, new ones fail until restore.
 func (n *network) cut(down bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,22 +59,22 @@ func (n *network) cut(down bool) {
 	n.open = nil
 }
 
-// restore makes new connections possible again.
+// restore allows new connections.
 func (n *network) restore() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down = false
 }
 
-// dialled returns how many connections were tried.
-func (n *network) dialled() int {
+// connections returns the number of attempts to connect.
+func (n *network) connections() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.dials
 }
 
-// world is an emulator with a topic, a session subscription and a plain one, and a
-// client of this package.
+// world is an emulator with a topic that has a session subscription and a plain one, and a client of this
+// package.
 type world struct {
 	*network
 	client *Client
@@ -104,7 +104,7 @@ func newWorld(t *testing.T, o *busemu.Options) *world {
 	return w
 }
 
-// close ends the client, which has goroutines of its own; a bubble must not end before.
+// close closes the client. Its goroutines must end before the synctest bubble does.
 func (w *world) close(t *testing.T) {
 	t.Helper()
 	if err := w.client.Close(context.WithoutCancel(t.Context())); err != nil {
@@ -124,7 +124,7 @@ func (w *world) publisher(t *testing.T, opts *PublisherOptions) *Publisher {
 	return p
 }
 
-// received returns the messages of the plain subscription until none comes for a while.
+// received returns the messages of the plain subscription. It waits until no more arrive.
 func (w *world) received(t *testing.T) []*azservicebus.ReceivedMessage {
 	t.Helper()
 	client := w.server.Client()
@@ -159,7 +159,7 @@ func idsByKey(messages []*azservicebus.ReceivedMessage) map[string][]string {
 	return ids
 }
 
-// text is the string that a message has, "none" if it has none.
+// text returns *s, or "none" if s is nil.
 func text(s *string) string {
 	if s == nil {
 		return "none"
@@ -167,7 +167,7 @@ func text(s *string) string {
 	return *s
 }
 
-// inWorld runs a test in a bubble against an emulator.
+// inWorld runs a test in a synctest bubble with an emulator.
 func inWorld(t *testing.T, o *busemu.Options, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, o)
@@ -176,7 +176,7 @@ func inWorld(t *testing.T, o *busemu.Options, test func(t *testing.T, w *world))
 	})
 }
 
-func TestMessageOnTheWire(t *testing.T) {
+func TestEncodedMessage(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		m := relay.Message{
 			ID: "d6a5f4b2", Key: "b5e2e7aa", Action: "ContactNameUpdatedEvent", Body: []byte(`{"name": "Jane",  "ü":1}`),
@@ -211,9 +211,8 @@ func TestMessageOnTheWire(t *testing.T) {
 	})
 }
 
-// TestMessagesLeaveNothingBehind: the memory of a message serves the next, in a batch and
-// outside of one, and what the next does not have it must not get.
-func TestMessagesLeaveNothingBehind(t *testing.T) {
+// The encoder reuses memory, so a message must not get optional properties of the previous one.
+func TestEncoderClearsOptionalProperties(t *testing.T) {
 	full := relay.Message{
 		Action: "A", Body: []byte(`{}`), Sequence: 12, AggregateVersion: 7, CreatedAt: "2021-09-22T11:37:37.3022907+02:00",
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
@@ -286,7 +285,7 @@ func TestPublishManyToTheEmulator(t *testing.T) {
 	}
 }
 
-func TestPublishCutsAndRefusesBySize(t *testing.T) {
+func TestPublishSplitsAndRefusesBySize(t *testing.T) {
 	for _, premium := range []bool{false, true} {
 		inWorld(t, &busemu.Options{Premium: premium}, func(t *testing.T, w *world) {
 			limit := 256 << 10
@@ -327,14 +326,14 @@ func TestPublisherRecoversFromALostConnection(t *testing.T) {
 	})
 }
 
-func TestPublisherComesBackAfterAnOutage(t *testing.T) {
+func TestPublisherRecoversAfterAnOutage(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
 		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
 			t.Fatal(err)
 		}
 		w.cut(true)
-		dialled := w.dialled()
+		dialled := w.connections()
 		for range 10 {
 			err := p.Publish(t.Context(), []relay.Group{group("a", 10), group("b", 10)})
 			if e, ok := errors.AsType[*relay.PublishError](err); !ok || relay.ClassOf(e.Keys[0].Err) != relay.Outage {
@@ -342,7 +341,7 @@ func TestPublisherComesBackAfterAnOutage(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if n := w.dialled() - dialled; n > 60 {
+		if n := w.connections() - dialled; n > 60 {
 			t.Errorf("%d dials in about 15 s of outage; the client spins", n)
 		}
 		w.restore()
@@ -355,17 +354,17 @@ func TestPublisherComesBackAfterAnOutage(t *testing.T) {
 	})
 }
 
-// TestClientDoesNotSpinThroughAnOutage lets an outage cover the refresh of the token.
-func TestClientDoesNotSpinThroughAnOutage(t *testing.T) {
+// The outage lasts longer than the refresh interval of the token.
+func TestClientBacksOffDuringAnOutage(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
 		if err := p.Publish(t.Context(), []relay.Group{group("a", 10)}); err != nil {
 			t.Fatal(err)
 		}
 		w.cut(true)
-		dialled := w.dialled()
-		time.Sleep(3 * time.Hour) // a token lives for two hours at most
-		if rate := float64(w.dialled()-dialled) / (3 * 3600); rate > 5 {
+		dialled := w.connections()
+		time.Sleep(3 * time.Hour) // a token expires after two hours at most
+		if rate := float64(w.connections()-dialled) / (3 * 3600); rate > 5 {
 			t.Errorf("%.1f dials a second through an outage", rate)
 		}
 		w.restore()
@@ -375,9 +374,8 @@ func TestClientDoesNotSpinThroughAnOutage(t *testing.T) {
 	})
 }
 
-// A broker that has ended its connections, and which nothing was sent to since, is no
-// reason why a service cannot stop well.
-func TestCloseAfterTheBrokerHasEnded(t *testing.T) {
+// The client has not detected that the broker closed its connections, because nothing was sent since.
+func TestCloseSucceedsAfterTheBrokerHasEnded(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
 		if err := p.Publish(t.Context(), []relay.Group{group("a", 1)}); err != nil {
@@ -396,7 +394,7 @@ func TestCloseAfterTheBrokerHasEnded(t *testing.T) {
 	})
 }
 
-func TestPublishToNothing(t *testing.T) {
+func TestPublishToAMissingTopicIsBlocked(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p, err := NewPublisher(w.client, "nowhere", nil)
 		if err != nil {
@@ -406,7 +404,7 @@ func TestPublishToNothing(t *testing.T) {
 	})
 }
 
-func TestPublishWithoutTheRight(t *testing.T) {
+func TestPublishWithoutTheSendRight(t *testing.T) {
 	inWorld(t, &busemu.Options{Keys: []busemu.SASKey{
 		{Name: "all", Key: "k1"}, {Name: "listen", Key: "k2", Rights: busemu.RightListen},
 	}}, func(t *testing.T, w *world) {
@@ -423,7 +421,7 @@ func TestPublishWithoutTheRight(t *testing.T) {
 	})
 }
 
-func TestPublishedOnceWhenTheAnswerIsLost(t *testing.T) {
+func TestEventIsPublishedOnceIfTheOutcomeIsLost(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
 		p := w.publisher(t, nil)
 		groups := []relay.Group{group("a", 10, 10), group("b", 10)}
@@ -439,7 +437,7 @@ func TestPublishedOnceWhenTheAnswerIsLost(t *testing.T) {
 	})
 }
 
-func TestClassifiedText(t *testing.T) {
+func TestErrorTextContainsTheReason(t *testing.T) {
 	err := classify(t.Context(), t.Context(), rejected(amqp.ErrCondMessageSizeExceeded))
 	if !strings.HasPrefix(err.Error(), "refused: too_large: ") {
 		t.Errorf("text %q", err)

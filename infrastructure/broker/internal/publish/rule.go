@@ -1,0 +1,48 @@
+package publish
+
+import (
+	"cmp"
+	"time"
+
+	"feedbox/application/relay"
+)
+
+// Rule is an entry of a publisher's error table: the class and reason that the relay sees.
+type Rule struct {
+	Class  relay.Class
+	Reason string
+	// Ambiguous means that the message may be the cause, but so may the broker, its configuration
+	// or the network.
+	Ambiguous bool
+}
+
+// Wrap returns err with the class and reason of the rule.
+func (r Rule) Wrap(err error) *relay.Error {
+	return &relay.Error{Class: r.Class, Reason: r.Reason, Ambiguous: r.Ambiguous, Err: err}
+}
+
+// Failed returns the error of a call from the results of its groups, which are in the order of the
+// groups. It returns nil if no group has failed.
+func Failed(results []relay.KeyError) error {
+	var failed []relay.KeyError
+	for g, r := range results {
+		if r.Err != nil {
+			r.Group = g
+			failed = append(failed, r)
+		}
+	}
+	if failed == nil {
+		return nil
+	}
+	return &relay.PublishError{Keys: failed}
+}
+
+// Report returns the report of a batch. sent contains the indexes of its groups in results, which has
+// the results of all groups of the call.
+func Report(results []relay.KeyError, sent []int, messages int, began time.Time) relay.BatchReport {
+	r := relay.BatchReport{Keys: len(sent), Messages: messages, Took: time.Since(began)}
+	for _, g := range sent {
+		r.Err = cmp.Or(r.Err, results[g].Err)
+	}
+	return r
+}

@@ -1,0 +1,75 @@
+package sqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/internal/publish"
+)
+
+// ruleFor returns the rule for the code of a failed request or message. senderFault reports whether SQS
+// attributes the failure to the sender.
+func ruleFor(code string, senderFault bool) publish.Rule {
+	switch code {
+	case "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist":
+		return publish.Rule{Class: relay.Blocked, Reason: "queue_not_found"}
+	case "AccessDenied", "AccessDeniedException", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch":
+		return publish.Rule{Class: relay.Blocked, Reason: "access_denied"}
+	case "KmsAccessDenied", "KmsDisabled", "KmsNotFound":
+		return publish.Rule{Class: relay.Blocked, Reason: "key_denied"}
+	case "ExpiredToken":
+		return publish.Rule{Class: relay.Outage, Reason: "credential"}
+	case "RequestThrottled", "ThrottlingException", "KmsThrottled":
+		return publish.Rule{Class: relay.Outage, Reason: "throttled"}
+	case "InvalidMessageContents", "InvalidParameterValue", "InvalidAttributeValue":
+		return publish.Rule{Class: relay.Refused, Reason: "malformed", Ambiguous: true}
+	case "UnsupportedOperation":
+		return publish.Rule{Class: relay.Refused, Reason: "not_allowed", Ambiguous: true}
+	case "BatchRequestTooLong":
+		return publish.Rule{Class: relay.Refused, Reason: "too_large", Ambiguous: true}
+	}
+	if senderFault {
+		return publish.Rule{Class: relay.Refused, Reason: "refused", Ambiguous: true}
+	}
+	return publish.Rule{Class: relay.Outage, Reason: "server_error", Ambiguous: true}
+}
+
+// Classify returns the error of a request that sends no messages as a *relay.Error, or the cause of ctx
+// if it has ended.
+func Classify(ctx context.Context, err error) error { return classify(ctx, ctx, err, 0) }
+
+// classify classifies the error of a request with this number of messages. ctx is the context of the
+// Publish call, attempt that of the request.
+func classify(ctx, attempt context.Context, err error, messages int) error {
+	if err := relay.Ended(ctx); err != nil {
+		return err
+	}
+	rule := publish.Rule{Class: relay.Outage, Reason: "unreachable"}
+	if apiErr, ok := errors.AsType[smithy.APIError](err); ok {
+		rule = ruleFor(apiErr.ErrorCode(), apiErr.ErrorFault() == smithy.FaultClient)
+		if rule.Class == relay.Refused && messages > 1 {
+			rule.Class, rule.Ambiguous = relay.Outage, true // any of the messages may be the cause; the relay retries each key alone
+		}
+	} else if attempt.Err() != nil {
+		rule = publish.Rule{Class: relay.Outage, Reason: "send_timeout"}
+	}
+	return rule.Wrap(err)
+}
+
+// entryError returns the error of one message in a response.
+func entryError(f types.BatchResultErrorEntry) error {
+	return fmt.Errorf("%s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
+}
+
+// indexOf returns the index of the message with this id in a request of n messages.
+func indexOf(id *string, n int) (int, bool) {
+	i, err := strconv.Atoi(aws.ToString(id))
+	return i, err == nil && i >= 0 && i < n
+}
