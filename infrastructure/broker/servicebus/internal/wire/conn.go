@@ -14,26 +14,25 @@ import (
 	"feedbox/infrastructure/broker/internal/shared"
 )
 
-// Conn is one AMQP connection, with the tokens put on it and the AMQP sessions of its
-// links. Safe for concurrent use.
+// Conn is one AMQP connection with its tokens and AMQP sessions. It is safe for concurrent use.
 type Conn struct {
 	namespace *Namespace
 	log       *slog.Logger
 	amqp      *amqp.Conn
 	end       context.CancelFunc // ends refresh
-	tasks     sync.WaitGroup     // refresh and answers
-	claimed   chan struct{}      // capacity 1: there is one more token to refresh
+	tasks     sync.WaitGroup     // refresh and the receivers of responses
+	claimed   chan struct{}      // capacity 1: refresh must consider a new token
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	sessions []*session
 	nodes    map[string]*shared.Resource[requests]
-	expires  map[string]time.Time // of the token of each path
+	expires  map[string]time.Time // of tokens, by path
 }
 
-// ConnectTimeout bounds connecting, up to a link: some 10 round trips.
+// ConnectTimeout bounds connecting up to an attached link, which takes about 10 round trips.
 const ConnectTimeout = 30 * time.Second
 
-// Open opens a connection. log takes what it survives.
+// Open opens a connection. log receives failures that the connection survives.
 func Open(ctx context.Context, namespace *Namespace, log *slog.Logger) (*Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
 	defer cancel()
@@ -45,12 +44,12 @@ func Open(ctx context.Context, namespace *Namespace, log *slog.Logger) (*Conn, e
 		namespace: namespace, log: log, claimed: make(chan struct{}, 1),
 		nodes: map[string]*shared.Resource[requests]{}, expires: map[string]time.Time{},
 	}
-	c.amqp, err = amqp.NewConn(ctx, gather(socket), &amqp.ConnOptions{
+	c.amqp, err = amqp.NewConn(ctx, coalesce(socket), &amqp.ConnOptions{
 		HostName: namespace.host, SASLType: amqp.SASLTypeAnonymous(),
 		Properties: map[string]any{"product": "feedbox", "platform": runtime.GOOS, "framework": runtime.Version(), "user-agent": "feedbox"},
 	})
 	if err != nil {
-		return nil, fmt.Errorf("connect: %w", err) // the socket is closed
+		return nil, fmt.Errorf("connect: %w", err) // go-amqp has closed the socket
 	}
 	alive, end := context.WithCancel(context.WithoutCancel(ctx))
 	c.end = end
@@ -58,7 +57,7 @@ func Open(ctx context.Context, namespace *Namespace, log *slog.Logger) (*Conn, e
 	return c, nil
 }
 
-// Claim puts a token for a path, and from then on new ones before they expire.
+// Claim puts a token for a path, and the connection refreshes it from then on.
 func (c *Conn) Claim(ctx context.Context, path string) error {
 	t, err := c.namespace.token(ctx, path)
 	if err != nil {
@@ -80,10 +79,10 @@ func (c *Conn) Claim(ctx context.Context, path string) error {
 	return nil
 }
 
-// Tokens are put anew after half of the time they hold, within these bounds.
-const refreshSoonest, refreshLatest = 30 * time.Second, 24 * time.Hour
+// A token is refreshed after half of its remaining validity, within these bounds.
+const minRefresh, maxRefresh = 30 * time.Second, 24 * time.Hour
 
-// refresh puts new tokens before the old ones expire.
+// refresh puts new tokens before the current ones expire, until ctx ends.
 func (c *Conn) refresh(ctx context.Context) {
 	for {
 		pause, paths := c.nextRefresh()
@@ -96,21 +95,21 @@ func (c *Conn) refresh(ctx context.Context) {
 		}
 		for _, path := range paths {
 			if err := c.Claim(ctx, path); err != nil && ctx.Err() == nil {
-				c.log.WarnContext(ctx, "a token was not renewed", "path", path, "error", err)
+				c.log.WarnContext(ctx, "token not refreshed", "path", path, "error", err)
 			}
 		}
 	}
 }
 
-// nextRefresh says when to put which tokens again.
+// nextRefresh returns the time until the next refresh and the paths to refresh.
 func (c *Conn) nextRefresh() (pause time.Duration, paths []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	pause = refreshLatest
+	pause = maxRefresh
 	for path, expires := range c.expires {
 		if !expires.IsZero() {
 			paths = append(paths, path)
-			pause = min(pause, max(time.Until(expires)/2, refreshSoonest))
+			pause = min(pause, max(time.Until(expires)/2, minRefresh))
 		}
 	}
 	return pause, paths
@@ -126,23 +125,23 @@ func (c *Conn) Ended() bool {
 	}
 }
 
-// Close ends the connection and waits for its goroutines. What is not settled comes again.
+// Close closes the connection and waits for its goroutines. The broker redelivers unsettled messages.
 func (c *Conn) Close() {
 	c.end()
-	_ = c.amqp.Close() // fails if it is lost already
+	_ = c.amqp.Close() // fails if the connection is lost
 	c.tasks.Wait()
 }
 
-// Broken reports whether an error shows that the connection has ended, or an AMQP session
-// on it: it has to be replaced.
+// Broken reports whether an error means that the connection or one of its AMQP sessions has ended. The
+// connection must then be replaced.
 func Broken(err error) bool {
 	_, conn := errors.AsType[*amqp.ConnError](err)
 	_, session := errors.AsType[*amqp.SessionError](err)
 	return conn || session
 }
 
-// HasCondition reports whether the broker gave this reason.
+// HasCondition reports whether err is an AMQP error with this condition.
 func HasCondition(err error, condition amqp.ErrCond) bool {
-	told, ok := errors.AsType[*amqp.Error](err)
-	return ok && told.Condition == condition
+	e, ok := errors.AsType[*amqp.Error](err)
+	return ok && e.Condition == condition
 }

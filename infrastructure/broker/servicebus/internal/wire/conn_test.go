@@ -14,7 +14,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// inConn runs a test in a bubble with a connection to an emulator.
+// inConn runs a test in a synctest bubble with a connection to an emulator.
 func inConn(t *testing.T, o busemu.Options, test func(t *testing.T, c *Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		o.Addr, o.AdminAddr = "-", "-"
@@ -43,9 +43,8 @@ func inConn(t *testing.T, o busemu.Options, test func(t *testing.T, c *Conn)) {
 	})
 }
 
-// A node that was asked before is asked anew after its links have ended: the service ends
-// those that are idle.
-func TestANodeWhoseLinksEndedIsAskedAnew(t *testing.T) {
+// The service detaches the idle links of a node.
+func TestRequestReplacesEndedLinks(t *testing.T) {
 	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
 		for range 3 {
 			if err := c.Claim(t.Context(), "q"); err != nil {
@@ -63,8 +62,8 @@ func TestANodeWhoseLinksEndedIsAskedAnew(t *testing.T) {
 	})
 }
 
-// A refused link gives its place back, and the next one attaches on the same AMQP session.
-func TestARefusedLinkTakesNoPlace(t *testing.T) {
+// After a refused link the next one attaches in the same AMQP session.
+func TestRefusedLinkReleasesItsPlace(t *testing.T) {
 	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
 		for _, path := range []string{"q", "nowhere"} {
 			if err := c.Claim(t.Context(), path); err != nil && path == "q" {
@@ -100,7 +99,7 @@ func TestARefusedLinkTakesNoPlace(t *testing.T) {
 	})
 }
 
-func TestARefusedTokenTellsItsStatus(t *testing.T) {
+func TestRefusedTokenReturnsItsStatus(t *testing.T) {
 	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
 		c.namespace.key = "wrong"
 		err := c.Claim(t.Context(), "q")
@@ -110,8 +109,7 @@ func TestARefusedTokenTellsItsStatus(t *testing.T) {
 	})
 }
 
-// A link that has ended gives its place back.
-func TestALinkThatEndedGivesItsPlaceBack(t *testing.T) {
+func TestEndedLinkReleasesItsPlace(t *testing.T) {
 	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
 		if err := c.Claim(t.Context(), "q"); err != nil {
 			t.Fatal(err)
@@ -136,8 +134,8 @@ func TestALinkThatEndedGivesItsPlaceBack(t *testing.T) {
 	})
 }
 
-// Links to a node that are refused leave no AMQP session behind: a connection has 5,000.
-func TestARefusedNodeLeavesNoSession(t *testing.T) {
+// A connection has at most 5,000 AMQP sessions.
+func TestRefusedNodeClosesItsSession(t *testing.T) {
 	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
 		if err := c.Claim(t.Context(), "q"); err != nil {
 			t.Fatal(err)

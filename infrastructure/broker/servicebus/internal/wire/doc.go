@@ -1,15 +1,15 @@
-// Package wire is the AMQP connection to a namespace that the publisher and the
-// processors of package subscriber work on: address and credential (Namespace), and a
-// connection with its tokens, links and requests to the broker's nodes (Conn).
+// Package wire connects to a namespace by AMQP, for the publisher and for the processors of package
+// subscriber. Namespace contains the address and credential. Conn is a connection with its tokens,
+// links, and requests to management nodes of the broker.
 //
-// Connections, links and nodes are opened by one of those who use them (package shared), and
-// dropped when they have ended, or their token is refused.
+// Connections, links and nodes are opened by the first caller that needs them (package shared). They are
+// dropped when they have ended or when their token is refused.
 //
-// A token is put for each path that is claimed, and put anew before it expires.
+// Claim puts a token for a path. The connection refreshes it before it expires.
 //
-// Goroutines of a Conn, all of them waited for by Close:
+// Goroutines of a Conn, all of which Close waits for:
 //
-//	Conn ---- refresh of the tokens
-//	     +---- answers of each node that was asked something: $cbs, and $management
-//	     +---- gather: writes what was written together
+//	Conn ---- refresh of tokens
+//	     +---- responses of each node: $cbs and $management
+//	     +---- coalesce: writes pending frames together
 package wire

@@ -20,7 +20,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 )
 
-// Config is servicebus.ClientConfig.
+// Config has the fields of servicebus.ClientConfig, which documents them.
 type Config struct {
 	ConnectionString string
 	Namespace        string
@@ -29,15 +29,15 @@ type Config struct {
 	TLS              *tls.Config
 }
 
-// Namespace is what a Config leads to: where to connect, and the tokens to show there.
-// Safe for concurrent use.
+// Namespace connects to the namespace of a Config and creates tokens for it. It is safe for concurrent
+// use.
 type Namespace struct {
 	cfg       Config
-	host      string // with the port, if one is named
-	emulator  bool   // no TLS
+	host      string // with the port, if the config has one
+	emulator  bool   // without TLS
 	keyName   string
 	key       string
-	signature string // in place of a key
+	signature string // replaces a key
 }
 
 // NewNamespace checks the configuration. It does no I/O.
@@ -46,9 +46,9 @@ func NewNamespace(cfg Config) (*Namespace, error) {
 	var err error
 	switch {
 	case cfg.ConnectionString == "" && cfg.Namespace == "":
-		err = errors.New("give a connection string, or a namespace and a credential")
+		err = errors.New("a connection string, or a namespace and a credential, is required")
 	case cfg.ConnectionString != "" && cfg.Namespace != "":
-		err = errors.New("give a connection string or a namespace, not both")
+		err = errors.New("connection string and namespace exclude each other")
 	case cfg.Namespace != "" && cfg.Credential == nil:
 		err = errors.New("a namespace needs a credential")
 	case cfg.ConnectionString != "":
@@ -68,7 +68,7 @@ func (n *Namespace) parse(connectionString string) error {
 		case "endpoint":
 			u, err := url.Parse(value)
 			if err != nil {
-				return errors.New("the connection string's Endpoint is no URL")
+				return errors.New("the Endpoint of the connection string is not a URL")
 			}
 			n.host = u.Host
 		case "sharedaccesskeyname":
@@ -90,8 +90,8 @@ func (n *Namespace) parse(connectionString string) error {
 	return nil
 }
 
-// connect opens a connection to speak AMQP over: by Config.Dial if that is set, else
-// by TLS to port 5671, or for an emulator by TCP to port 5672, unless the host names a port.
+// connect opens the network connection: by Config.Dial if it is set, by TCP to port 5672 for an emulator,
+// and otherwise by TLS to port 5671. A port of the host replaces these.
 func (n *Namespace) connect(ctx context.Context) (net.Conn, error) {
 	if n.cfg.Dial != nil {
 		return n.cfg.Dial(ctx, azservicebus.NewWebSocketConnArgs{Host: "wss://" + n.host + "/$servicebus/websocket"})
@@ -99,7 +99,7 @@ func (n *Namespace) connect(ctx context.Context) (net.Conn, error) {
 	if n.emulator {
 		return new(net.Dialer).DialContext(ctx, "tcp", n.address())
 	}
-	return (&tls.Dialer{Config: n.cfg.TLS}).DialContext(ctx, "tcp", n.address()) // asks for the server name of the host
+	return (&tls.Dialer{Config: n.cfg.TLS}).DialContext(ctx, "tcp", n.address()) // verifies the name of the host
 }
 
 func (n *Namespace) address() string {
@@ -111,21 +111,21 @@ func (n *Namespace) address() string {
 	return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
 }
 
-// token is a proof for the broker that its holder may use an entity.
+// token authorizes a connection to use an entity.
 type token struct {
-	audience  string // the entity, as the broker names it
+	audience  string // URI of the entity
 	kind      string // "jwt" or "servicebus.windows.net:sastoken"
 	text      string
-	expiresAt time.Time // zero: a signature of the connection string, which cannot be made anew
+	expiresAt time.Time // zero: a signature of the connection string, which cannot be refreshed
 }
 
 const (
 	sasKind = "servicebus.windows.net:sastoken"
-	// sasTerm is how long a signature that is made here holds, as azservicebus has it.
+	// sasTerm is the validity of a signature. azservicebus uses the same.
 	sasTerm = 2 * time.Hour
 )
 
-// token returns a token for an entity's path: of the credential, or made of the key.
+// token returns a token for the path of an entity, from the credential or signed with the key.
 func (n *Namespace) token(ctx context.Context, entity string) (token, error) {
 	t := token{audience: "amqps://" + n.host + "/" + entity, kind: sasKind, text: n.signature}
 	if n.emulator {

@@ -2,7 +2,7 @@ package wire
 
 import "testing"
 
-func TestTheAddressIsThatOfTheClient(t *testing.T) {
+func TestAddressHasTheDefaultPort(t *testing.T) {
 	const key = ";SharedAccessKeyName=a;SharedAccessKey=b"
 	for _, tt := range []struct{ connection, want string }{
 		{"Endpoint=sb://x" + key, "x:5671"},

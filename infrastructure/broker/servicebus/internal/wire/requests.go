@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/broker/internal/shared"
 )
 
-// Nodes of the broker that take requests. That of an entity is its path and ManagementSuffix.
+// Nodes of the broker that accept requests. The node of an entity is its path with ManagementSuffix.
 const (
 	claims           = "$cbs"
 	ManagementSuffix = "/$management"
@@ -21,9 +21,8 @@ const (
 
 const requestTimeout = 10 * time.Second
 
-// Request sends a request to a node of the broker and waits for its answer, at most 10
-// seconds. A refusal is a *RefusedError. The links to the node are opened at the first
-// request, and stay.
+// Request sends a request to a node of the broker and returns the response. It waits for 10 seconds at
+// most. A refusal is a *RefusedError. The first request opens the links to the node, which stay open.
 func (c *Conn) Request(ctx context.Context, node string, properties map[string]any, body any) (*amqp.Message, error) {
 	shared := c.node(node)
 	for {
@@ -37,11 +36,11 @@ func (c *Conn) Request(ctx context.Context, node string, properties map[string]a
 			continue
 		default:
 		}
-		answer, err := r.do(ctx, properties, body)
+		response, err := r.do(ctx, properties, body)
 		if _, ended := errors.AsType[*amqp.LinkError](err); ended {
 			shared.Drop(ctx, r)
 		}
-		return answer, err
+		return response, err
 	}
 }
 
@@ -82,30 +81,30 @@ func (c *Conn) openNode(ctx context.Context, address string) (*requests, error) 
 	return r, nil
 }
 
-// requests sends requests to a node of the broker and hands out the answers (azservicebus
-// internal/rpc.go). Safe for concurrent use.
+// requests sends requests to a node of the broker and matches the responses (azservicebus
+// internal/rpc.go). It is safe for concurrent use.
 type requests struct {
-	session  *amqp.Session // of its own
+	session  *amqp.Session // only for this node
 	sender   *amqp.Sender
 	receiver *amqp.Receiver
 	replyTo  string
-	ended    chan struct{} // closed when no more answers come
+	ended    chan struct{} // closed when no more responses arrive
 
-	mu      sync.Mutex // guards what follows; not held while something is waited for
+	mu      sync.Mutex // guards the fields below; never held during a wait
 	sent    uint64
 	waiting map[string]chan *amqp.Message
-	err     error // why no more answers come
+	err     error // set before ended is closed
 }
 
-// answersAhead is how many answers the broker may send at a time.
-const answersAhead = 1000
+// responseCredit is the link credit for responses.
+const responseCredit = 1000
 
 func (r *requests) open(ctx context.Context, address string) (err error) {
 	if r.sender, err = r.session.NewSender(ctx, address, nil); err != nil {
 		return err
 	}
 	r.receiver, err = r.session.NewReceiver(ctx, address, &amqp.ReceiverOptions{
-		TargetAddress: r.replyTo, Credit: answersAhead,
+		TargetAddress: r.replyTo, Credit: responseCredit,
 		SettlementMode: amqp.ReceiverSettleModeFirst.Ptr(), RequestedSenderSettleMode: amqp.SenderSettleModeSettled.Ptr(),
 	})
 	return err
@@ -114,10 +113,10 @@ func (r *requests) open(ctx context.Context, address string) (err error) {
 func (r *requests) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 	defer cancel()
-	_ = r.session.Close(ctx) // fails if it has ended already
+	_ = r.session.Close(ctx) // fails if the session has ended
 }
 
-// receive hands out answers until the link or ctx ends.
+// receive passes responses to their waiting callers until the link or ctx ends.
 func (r *requests) receive(ctx context.Context) {
 	defer close(r.ended)
 	for {
@@ -133,27 +132,27 @@ func (r *requests) receive(ctx context.Context) {
 		}
 		id, _ := m.Properties.CorrelationID.(string)
 		r.mu.Lock()
-		answer := r.waiting[id]
+		response := r.waiting[id]
 		delete(r.waiting, id)
 		r.mu.Unlock()
-		if answer != nil {
-			answer <- m
+		if response != nil {
+			response <- m
 		}
 	}
 }
 
-// do sends a request and waits for its answer.
+// do sends a request and waits for the response.
 func (r *requests) do(ctx context.Context, properties map[string]any, body any) (*amqp.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	if deadline, ok := ctx.Deadline(); ok && properties["type"] == nil { // not for $cbs
+	if deadline, ok := ctx.Deadline(); ok && properties["type"] == nil { // requests to $cbs have a type and no timeout
 		properties["server-timeout"] = uint32(max(0, time.Until(deadline)-time.Second) / time.Millisecond)
 	}
-	answer := make(chan *amqp.Message, 1)
+	response := make(chan *amqp.Message, 1)
 	r.mu.Lock()
 	r.sent++
 	id := strconv.FormatUint(r.sent, 10)
-	r.waiting[id] = answer
+	r.waiting[id] = response
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
@@ -167,7 +166,7 @@ func (r *requests) do(ctx context.Context, properties map[string]any, body any) 
 		return nil, err
 	}
 	select {
-	case m := <-answer:
+	case m := <-response:
 		return m, refusal(m)
 	case <-r.ended:
 		r.mu.Lock()
@@ -180,16 +179,16 @@ func (r *requests) do(ctx context.Context, properties map[string]any, body any) 
 
 // RefusedError is a request that the broker refused.
 type RefusedError struct {
-	Status      int // as in HTTP
+	Status      int // HTTP status
 	Description string
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("the broker refused it with status %d: %s", e.Status, e.Description)
+	return fmt.Sprintf("request refused with status %d: %s", e.Status, e.Description)
 }
 
 func refusal(m *amqp.Message) error {
-	for _, key := range []string{"status-code", "statusCode"} { // the second is older
+	for _, key := range []string{"status-code", "statusCode"} { // the second is an older name
 		if status, ok := m.ApplicationProperties[key].(int32); ok {
 			if status >= 200 && status < 300 {
 				return nil
@@ -203,5 +202,5 @@ func refusal(m *amqp.Message) error {
 			return e
 		}
 	}
-	return errors.New("the broker's answer has no status")
+	return errors.New("the response of the broker has no status")
 }

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// counted counts the pieces that reach the connection.
+// counted counts the writes to a connection.
 type counted struct {
 	net.Conn
 	pieces int
@@ -25,13 +25,13 @@ func (c *counted) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func TestGatherSendsInOnePieceWhatWaits(t *testing.T) {
+func TestCoalesceWritesPendingFramesTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
 		under := &counted{Conn: here}
-		conn := gather(under)
+		conn := coalesce(under)
 		var want []byte
-		for i := range 100 { // nobody reads: the first piece is under way, the rest waits
+		for i := range 100 { // no reader: the first write blocks, and the rest is pending
 			frame := bytes.Repeat([]byte{byte(i)}, i+1)
 			if n, err := conn.Write(frame); n != len(frame) || err != nil {
 				t.Fatalf("write %d: %d, %v", i, n, err)
@@ -45,7 +45,7 @@ func TestGatherSendsInOnePieceWhatWaits(t *testing.T) {
 		}
 		synctest.Wait()
 		if under.pieces != 2 {
-			t.Errorf("%d pieces, want 2", under.pieces)
+			t.Errorf("%d writes, want 2", under.pieces)
 		}
 		if err := conn.Close(); err != nil {
 			t.Error(err)
@@ -53,9 +53,9 @@ func TestGatherSendsInOnePieceWhatWaits(t *testing.T) {
 	})
 }
 
-func TestGatherSendsTheRestOnClose(t *testing.T) {
+func TestCoalesceWritesTheRestOnClose(t *testing.T) {
 	here, there := net.Pipe()
-	conn := gather(here)
+	conn := coalesce(here)
 	want := make([]byte, 100_000)
 	_, _ = rand.Read(want)
 	read := make(chan []byte)
@@ -79,10 +79,10 @@ func TestGatherSendsTheRestOnClose(t *testing.T) {
 	}
 }
 
-func TestGatherHoldsNoMoreThanItsBound(t *testing.T) {
+func TestCoalesceBoundsPendingBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		conn := gather(here)
+		conn := coalesce(here)
 		frame := make([]byte, 1000)
 		written := 0
 		failed := make(chan error)
@@ -95,28 +95,28 @@ func TestGatherHoldsNoMoreThanItsBound(t *testing.T) {
 				written += len(frame)
 			}
 		}()
-		synctest.Wait() // the writer waits for room: nobody reads
-		if written < gatherHigh || written > 2*gatherHigh+2*len(frame) {
-			t.Errorf("%d bytes were taken, the bound is %d", written, gatherHigh)
+		synctest.Wait() // the writer waits for room, because the peer does not read
+		if written < maxPending || written > 2*maxPending+2*len(frame) {
+			t.Errorf("%d bytes were accepted, the limit is %d", written, maxPending)
 		}
 		start := time.Now()
-		if err := <-failed; err == nil || time.Since(start) > gatherTimeout {
-			t.Errorf("a peer that does not read was noticed after %v: %v", time.Since(start), err)
+		if err := <-failed; err == nil || time.Since(start) > writeTimeout {
+			t.Errorf("the write to a peer that does not read failed after %v: %v", time.Since(start), err)
 		}
 		_ = there.SetReadDeadline(time.Now().Add(time.Second))
 		if _, err := there.Read(frame); !errors.Is(err, io.EOF) {
-			t.Errorf("the connection is not closed after it failed: %v", err)
+			t.Errorf("the connection is not closed after the failed write: %v", err)
 		}
 		_ = conn.Close()
 	})
 }
 
-func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
+func TestCoalesceCloseDoesNotWaitForAnUnresponsivePeer(t *testing.T) {
 	for name, underWay := range map[string]bool{"a piece is under way": true, "all is left for the last piece": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				here, _ := net.Pipe()
-				conn := gather(here)
+				conn := coalesce(here)
 				for range 3 {
 					if _, err := conn.Write(make([]byte, 1000)); err != nil {
 						t.Fatal(err)
@@ -127,7 +127,7 @@ func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
 				}
 				start := time.Now()
 				_ = conn.Close()
-				if took := time.Since(start); took > gatherLast {
+				if took := time.Since(start); took > closeTimeout {
 					t.Errorf("Close took %v", took)
 				}
 			})
@@ -135,7 +135,7 @@ func TestGatherCloseDoesNotWaitForASilentPeer(t *testing.T) {
 	}
 }
 
-// closedEarly calls close where the first deadline of a write is set.
+// closedEarly calls close when the first write deadline is set.
 type closedEarly struct {
 	net.Conn
 	begun atomic.Bool
@@ -145,19 +145,19 @@ type closedEarly struct {
 func (c *closedEarly) SetWriteDeadline(t time.Time) error {
 	if !c.begun.Swap(true) {
 		go c.close()
-		for range 1000 { // Close runs as far as it can; it may wait for a lock
+		for range 1000 { // lets Close run until it blocks
 			runtime.Gosched()
 		}
 	}
 	return c.Conn.SetWriteDeadline(t)
 }
 
-// The deadline of a piece that is just being taken does not undo that of Close.
-func TestGatherCloseWhileAPieceIsTaken(t *testing.T) {
+// A concurrent write must not replace the deadline that Close sets.
+func TestCoalesceCloseKeepsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, _ := net.Pipe()
 		under := &closedEarly{Conn: here}
-		conn := gather(under)
+		conn := coalesce(under)
 		took := make(chan time.Duration)
 		under.close = func() {
 			start := time.Now()
@@ -167,21 +167,20 @@ func TestGatherCloseWhileAPieceIsTaken(t *testing.T) {
 		if _, err := conn.Write(make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
-		if took := <-took; took > gatherLast {
+		if took := <-took; took > closeTimeout {
 			t.Errorf("Close took %v", took)
 		}
 	})
 }
 
-// A write that waits for room goes on when the peer reads.
-func TestGatherGoesOnWhenThereIsRoom(t *testing.T) {
+func TestCoalesceContinuesWhenThePeerReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		conn := gather(here)
+		conn := coalesce(here)
 		written := 0
 		go func() {
-			for range 3 { // one is being sent, the second takes all room, the third waits
-				if _, err := conn.Write(make([]byte, gatherHigh)); err != nil {
+			for range 3 { // the first is being written, the second fills the buffer, the third blocks
+				if _, err := conn.Write(make([]byte, maxPending)); err != nil {
 					t.Error(err)
 				}
 				written++
@@ -191,20 +190,20 @@ func TestGatherGoesOnWhenThereIsRoom(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, there) }()
 		synctest.Wait()
 		if written != 3 {
-			t.Errorf("%d of 3 pieces were written to a peer that reads", written)
+			t.Errorf("%d of 3 writes succeeded with a reading peer", written)
 		}
 		_ = conn.Close()
 		synctest.Wait() // for the writer
 	})
 }
 
-// A write that finds no room fails at its deadline, and the next one waits for its own.
-func TestGatherKeepsTheDeadline(t *testing.T) {
+// A blocked write fails at its deadline, and the next one at its own.
+func TestCoalesceWriteFailsAtItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
-		conn := gather(here)
-		for range 2 { // nobody reads: one is being sent, the other waits
-			if _, err := conn.Write(make([]byte, gatherHigh)); err != nil {
+		conn := coalesce(here)
+		for range 2 { // no reader: one is being written, the other is pending
+			if _, err := conn.Write(make([]byte, maxPending)); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
