@@ -14,31 +14,31 @@ import (
 const (
 	sessionFilter      = "com.microsoft:session-filter"
 	sessionFilterCode  = uint64(0x137000000C)
-	acceptTimeout      = "com.microsoft:timeout" // milliseconds that the broker waits for a session
+	acceptTimeout      = "com.microsoft:timeout" // milliseconds for which the broker waits for a session
 	lockedUntil        = "com.microsoft:locked-until-utc"
 	conditionTimeout   = amqp.ErrCond("com.microsoft:timeout")
 	conditionCancelled = amqp.ErrCond("com.microsoft:operation-cancelled")
 )
 
 const (
-	// acceptTime is how long the broker is to wait for a session that has messages.
+	// acceptTime is the time for which the broker waits for a session with messages.
 	acceptTime = time.Minute
-	// acceptGrace is how much longer its answer is waited for.
+	// acceptGrace is the additional time in which its reply must arrive.
 	acceptGrace = 15 * time.Second
 )
 
-// errNoneWaiting says that no session had messages in the time the broker waited.
-var errNoneWaiting = errors.New("no session has messages")
+// errNoSessionAvailable means that no session had messages within acceptTime.
+var errNoSessionAvailable = errors.New("no session has messages")
 
-// accepted is a session that this process holds.
+// accepted is a session that the broker has locked for this process.
 type accepted struct {
 	*link
-	id   string
-	term time.Duration // of its lock; 0 = not told
+	id           string
+	lockDuration time.Duration // 0 = unknown
 }
 
-// acceptNext locks the next session that has messages, of which the broker sends prefetch
-// ahead. It returns errNoneWaiting if there was none for a minute.
+// acceptNext accepts the next session with messages, with a credit of prefetch. It returns errNoSessionAvailable if
+// there was none within acceptTime.
 func (c *connection) acceptNext(ctx context.Context, prefetch int) (*accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTime+acceptGrace)
 	defer cancel()
@@ -49,23 +49,23 @@ func (c *connection) acceptNext(ctx context.Context, prefetch int) (*accepted, e
 	})
 	switch {
 	case wire.HasCondition(err, conditionTimeout), wire.HasCondition(err, conditionCancelled):
-		return nil, errNoneWaiting
+		return nil, errNoSessionAvailable
 	case err != nil:
 		return nil, fmt.Errorf("accept a session: %w", err)
 	}
 	s := &accepted{link: l}
 	var ok bool
 	if s.id, ok = l.LinkSourceFilterValue(sessionFilter).(string); !ok {
-		_ = l.detach(ctx) // it is of no use
-		return nil, errors.New("accept a session: the broker granted one without an id")
+		_ = l.detach(ctx) // not usable
+		return nil, errors.New("accept a session: the broker sent no session id")
 	}
 	if ticks, ok := l.Properties()[lockedUntil].(int64); ok {
-		s.term = time.Until(timeOf(ticks))
+		s.lockDuration = time.Until(timeOf(ticks))
 	}
 	return s, nil
 }
 
-// timeOf is a time as .NET counts it: 100 ns since the year 1.
+// timeOf converts a time of .NET, which counts 100 ns since the year 1.
 func timeOf(ticks int64) time.Time {
 	const epoch = 621355968000000000
 	ticks -= epoch

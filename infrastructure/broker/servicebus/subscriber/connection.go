@@ -14,13 +14,13 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// connection is a connection with a token for a source.
+// connection is a connection that has a token for a source.
 type connection struct {
 	*wire.Conn
 	source Source
 }
 
-// connector keeps a processor connected. Safe for concurrent use.
+// connector opens the connection of a processor when it is needed. It is safe for concurrent use.
 type connector struct {
 	*shared.Resource[connection]
 	source Source
@@ -41,11 +41,11 @@ func newConnector(namespace *wire.Namespace, source Source, log *slog.Logger) *c
 	return &connector{shared.New(open, func(_ context.Context, c *connection) error { c.Close(); return nil }), source}
 }
 
-// attach opens a receiver of the source.
+// attach attaches a receiver of the source.
 func (c *connection) attach(ctx context.Context, opts *amqp.ReceiverOptions) (*link, error) {
 	l := &link{conn: c}
 	var err error
-	l.leave, err = c.Attach(ctx, func(s *amqp.Session) (err error) {
+	l.release, err = c.Attach(ctx, func(s *amqp.Session) (err error) {
 		l.Receiver, err = s.NewReceiver(ctx, string(c.source), opts)
 		return err
 	})
@@ -58,21 +58,21 @@ func (c *connection) attach(ctx context.Context, opts *amqp.ReceiverOptions) (*l
 // link is a receiver of a source.
 type link struct {
 	*amqp.Receiver
-	conn  *connection
-	leave func()
+	conn    *connection
+	release func() // its place in the AMQP session
 }
 
-// detach ends the link. What was received on it and not settled goes back.
+// detach detaches the link, which returns its unsettled messages to the session.
 func (l *link) detach(ctx context.Context) error {
-	defer l.leave()
+	defer l.release()
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	return l.Close(ctx)
 }
 
-// giveUpAccepts detaches the receivers whose attach was given up unanswered: else the
-// broker might still grant them a session.
-func (c *connection) giveUpAccepts(ctx context.Context) {
+// cancelAccepts detaches receivers whose attach was canceled, because the broker could still grant them a
+// session.
+func (c *connection) cancelAccepts(ctx context.Context) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	c.FreeAbandoned(ctx, c.management())
@@ -80,8 +80,8 @@ func (c *connection) giveUpAccepts(ctx context.Context) {
 
 func (c *connection) management() string { return string(c.source) + wire.ManagementSuffix }
 
-// manage sends a request of an operation to the source's $management node. link is the
-// name of the receiver that it is about.
+// manage sends a request to the $management node of the source. link is the name of the receiver that
+// the operation concerns.
 func (c *connection) manage(ctx context.Context, link, operation string, body map[string]any) (map[string]any, error) {
 	m, err := c.Request(ctx, c.management(), map[string]any{"operation": "com.microsoft:" + operation, "associated-link-name": link}, body)
 	if refused, ok := errors.AsType[*wire.RefusedError](err); ok {
@@ -90,27 +90,27 @@ func (c *connection) manage(ctx context.Context, link, operation string, body ma
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", operation, err)
 	}
-	answer, _ := m.Value.(map[string]any) // none, if there is nothing to tell
-	return answer, nil
+	response, _ := m.Value.(map[string]any) // nil if the operation returns no value
+	return response, nil
 }
 
-// isBroken reports whether an error shows that the connection has to be replaced: it has
-// ended, or its token is refused.
+// isBroken reports whether an error means that the connection must be replaced, because it has ended or its
+// token was refused.
 func isBroken(err error) bool {
 	refused, ok := errors.AsType[*wire.RefusedError](err)
 	return wire.Broken(err) || wire.HasCondition(err, amqp.ErrCondUnauthorizedAccess) || ok && refused.Status == http.StatusUnauthorized
 }
 
-// RefusedError is a request about a lock or a session's state that the broker refused.
+// RefusedError is the error of a refused request for a lock or a session state.
 type RefusedError struct {
-	Status      int // as in HTTP
+	Status      int // HTTP status
 	Description string
 }
 
 // Error implements error.
 func (e *RefusedError) Error() string { return (*wire.RefusedError)(e).Error() }
 
-// Is makes a refusal for a lock that is gone ErrLockLost.
+// Is reports that a refusal with status 410 is ErrLockLost.
 func (e *RefusedError) Is(target error) bool {
 	return target == consumer.ErrLockLost && e.Status == http.StatusGone
 }

@@ -1,22 +1,21 @@
-// Package subscriber receives events from Service Bus: the consumer's side of the
-// guarantees that the relay gives.
+// Package subscriber consumes events from Service Bus, in order and without duplicates.
 //
 //	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("orders", "billing"),
 //		func(ctx context.Context, e *consumer.Event) error {
-//			return nil // done; DeadLetter(reason, err), Defer(): set aside; any other error: again later
+//			return nil // done; DeadLetter(reason, err) or Defer(): final; any other error: retried
 //		}, nil)
-//	err = p.Run(ctx) // blocks; nil once ctx ended and handlers have finished
+//	err = p.Run(ctx) // blocks until ctx ends and the handlers have returned; then nil
 //
-// README.md has a program that runs; what follows is how it works.
+// README.md contains a complete program. The rest of this text explains how the package works.
 //
-// The relay delivers every event at least once, and the events of a key in order. A
-// relay that stood still may send events again after its successor has sent newer
-// ones; inside the topic's duplicate window the broker drops them, outside of it they
-// arrive late. The inbox of this package drops those, and reports what is missing.
+// The relay delivers every event at least once, and the events of a key in order. A relay that was
+// suspended may repeat events after its successor has sent newer ones. The broker drops them within the
+// duplicate detection window of the topic; later they reach the consumer. The inbox drops them, and
+// reports missing events.
 //
-// A SessionProcessor has one connection. azservicebus opens four AMQP sessions and puts
-// two tokens for each session of the broker that it accepts; here all of them are links
-// of one AMQP session (a second one behind every 200 links) under one token.
+// A SessionProcessor has one connection. azservicebus opens four AMQP sessions and puts two tokens for
+// each broker session that it accepts. This package uses one token, and one link per broker session. An
+// AMQP session carries 200 links.
 //
 //	a session of the broker:
 //
@@ -25,50 +24,49 @@
 //	     ^                                           |   ^                  |  |
 //	     | 60 s without a session                    |   +---- a message ---+  |
 //	     +--                                         |                         |
-//	                     put back, SessionMax, drain |   SessionIdle, too many |
-//	                     settlement failed           v                idle     v
-//	                                            [closing: settlements are confirmed, detach] --> [gone]
+//	                     abandoned, SessionMax,      |   SessionIdle, too many |
+//	                     drain, settlement failed    v               idle      v
+//	                                            [closing: wait for settlements, detach] --> [closed]
 //
 //	from held, handling and idle: link detached, connection lost, lock not renewed --> the
-//	handler's context ends (ErrLockLost), and then [closing]
+//	context of the handler ends (ErrLockLost), and then [closing]
 //
-//	an event, judged by the inbox:
+//	an event, by the verdict of the inbox:
 //
 //	duplicate, stale -> complete
-//	gap              -> put back a few times, then as fresh
+//	gap              -> abandon a few times, then as fresh
 //	fresh            -> Handler   nil                -> record, complete
-//	                              DeadLetter, Defer  -> record, dead-letter or defer
-//	                              any other error    -> wait with the lock held, abandon, close
+//	                              DeadLetter, Defer  -> dead-letter or defer, record
+//	                              any other error    -> backoff with the lock held, abandon, close
 //
 // Invariants:
 //
-//   - Of a session one event is handled at a time, in the broker's order. An event that
-//     fails is handled again before the next one of its session: what came behind it goes
-//     back with the link.
-//   - In a process no key has two holders: the next one waits until the one before has let
-//     go, also if the broker has given the session away meanwhile.
-//   - At most Options.Sessions sessions are handled at a time, and at most as many are held
-//     idle. Sessions are accepted only while one more could be handled. What was granted
-//     beyond that waits its turn; turns are given in the order of asking.
-//   - A lock is renewed if its session is held for half of its term, and a handler's
-//     context ends if the lock is lost.
-//   - An event is recorded in the inbox before it is settled: what is delivered again
-//     after a lost settlement is dropped.
-//   - Completions are confirmed by the broker, while the next events are handled. A session
-//     is closed when all are, and at once after one that failed.
+//   - One event of a session is handled at a time, in the order of the broker. A failed event is
+//     redelivered before later events of its session, because closing the link returns those as well.
+//   - In a process a key has one owner. A new owner waits until the previous one has released the key,
+//     even if the broker has granted the session again.
+//   - At most SessionOptions.Sessions sessions are handled at a time, and at most as many are held idle.
+//     A session is accepted only while there is a free permit. Further granted sessions wait for a
+//     permit in the order of their requests.
+//   - The lock of a session that is held for longer than half of its duration is renewed. If the lock is
+//     lost, the context of the handler ends.
+//   - A handled event is recorded in the inbox before it is completed, so the inbox drops it if it is
+//     redelivered after a lost settlement.
+//   - The broker confirms completions while later events are handled. A session is closed after all of
+//     them are confirmed, or after one has failed.
 //
-// Goroutines, all of them waited for by Run:
+// Goroutines, all of which Run waits for:
 //
 //	Run ---- accept (up to 8) ---- get a connection, accept a session
-//	  |         +---- hold, for each session ---- handler, in turn
-//	  |                 +---- read: from the link to the queue; notices its end
-//	  |                 +---- renew, after half of a lock's term
-//	  +---- settlers, one for each completion that is not confirmed yet
+//	  |         +---- hold, per session ---- handler
+//	  |                 +---- read: from the link to the queue; detects the end of the link
+//	  |                 +---- renew, after half of the lock duration
+//	  +---- settlers, one per unconfirmed completion
 //	  +---- those of the connection (package wire)
 //
-// On cancellation handlers run to their end, at most DrainTimeout long, events not yet
-// handled go back to the broker, and Run returns nil.
+// After cancellation, running handlers may take DrainTimeout to return, unhandled events are returned to
+// the broker, and Run returns nil.
 //
-// A Processor is the same without sessions: one link, up to Options.Concurrency events at
-// a time, no order and therefore no inbox.
+// A Processor works in the same way without sessions: it has one link and handles up to
+// Options.Concurrency events at a time, without order and therefore without an inbox.
 package subscriber

@@ -15,15 +15,15 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// must ends an example that cannot go on.
+// must panics if err is not nil.
 func must(err error) {
 	if err != nil {
 		log.Panic(err)
 	}
 }
 
-// event returns a message as the relay sends it: its session is the contact, and its
-// sequence counts the events of that contact.
+// event returns a message as the relay sends it, with the contact as session. The sequence counts the
+// events of the contact.
 func event(id, contact, action string, sequence int64) *azservicebus.Message {
 	return &azservicebus.Message{
 		MessageID: &id, SessionID: &contact, Subject: &action, Body: []byte(`{}`),
@@ -31,8 +31,7 @@ func event(id, contact, action string, sequence int64) *azservicebus.Message {
 	}
 }
 
-// contacts starts an emulator whose topic contacts, with the session subscription
-// billing, has received some events.
+// contacts starts an emulator with a topic and a session subscription, and sends events to the topic.
 func contacts(events ...*azservicebus.Message) (namespace servicebus.ClientConfig, client *azservicebus.Client, end func()) {
 	billing := busemu.Subscription{Name: "billing"}
 	billing.RequiresSession = true
@@ -40,7 +39,7 @@ func contacts(events ...*azservicebus.Message) (namespace servicebus.ClientConfi
 		{Name: "contacts", Subscriptions: []busemu.Subscription{billing}},
 	}}})
 	must(err)
-	// In production: the namespace's name, and a credential of azidentity.
+	// In production use the name of the namespace and a credential of azidentity.
 	namespace.ConnectionString = srv.ConnectionString()
 	client = srv.Client()
 	sender, err := client.NewSender("contacts", nil)
@@ -51,8 +50,7 @@ func contacts(events ...*azservicebus.Message) (namespace servicebus.ClientConfi
 	return namespace, client, func() { must(srv.Close()) }
 }
 
-// A processor handles several sessions at a time. The events of one contact come one
-// after the other; contacts do not wait for each other.
+// A processor handles several sessions in parallel, and the events of a contact in order.
 func Example() {
 	namespace, _, end := contacts(
 		event("e1", "ann", "Created", 1), event("e2", "ann", "Renamed", 2), event("e3", "ann", "Deleted", 3))
@@ -63,7 +61,7 @@ func Example() {
 	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription("contacts", "billing"), func(_ context.Context, e *consumer.Event) error {
 		fmt.Println(e.Key, e.Sequence, e.Action)
 		if e.Sequence == 3 {
-			stop() // Run lets this handler end, then returns
+			stop() // Run waits for this handler and returns
 		}
 		return nil
 	}, &subscriber.SessionOptions{Sessions: 4})
@@ -76,8 +74,8 @@ func Example() {
 	// ended: <nil>
 }
 
-// An event that can never be handled goes to the dead-letter queue, with a reason. The
-// events behind it go on.
+// An event that cannot be handled is moved to the dead-letter queue with a reason. Later events are
+// handled.
 func ExampleDeadLetter() {
 	namespace, client, end := contacts(event("e1", "ann", "Exploded", 1), event("e2", "ann", "Renamed", 2))
 	defer end()
@@ -105,12 +103,12 @@ func ExampleDeadLetter() {
 	// dead letter: e1, unknown_action: there is no action Exploded
 }
 
-// The inbox remembers how far each contact's events were handled and drops what comes
-// again. Here it is kept in memory; package cosmosinbox keeps it in Cosmos DB.
+// The inbox stores the last handled event of each contact and detects duplicates. This one is in memory;
+// package cosmosinbox stores it in Cosmos DB.
 func ExampleInbox() {
 	namespace, _, end := contacts(
 		event("e1", "ann", "Created", 1), event("e2", "ann", "Renamed", 2),
-		event("e1", "ann", "Created", 1), // sent again, too late for the broker to notice
+		event("e1", "ann", "Created", 1), // repeated after the duplicate detection window
 		event("e3", "ann", "Deleted", 3))
 	defer end()
 	ctx, stop := context.WithTimeout(context.Background(), time.Minute)

@@ -16,12 +16,12 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-func TestKeepsALongSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestLockOfALongSessionIsRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		renewals := d.count(busemu.OpManagement)
 		d.publish(t, "a", 1, 2, 3)
 		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
-			time.Sleep(time.Minute) // six locks' time
+			time.Sleep(time.Minute) // six lock durations
 			return nil
 		})
 		settle(5 * time.Minute)
@@ -34,15 +34,15 @@ func TestKeepsALongSession(t *testing.T) {
 }
 
 // count counts the calls of an operation.
-func (d *desk) count(op busemu.Operation) *atomic.Int64 {
+func (d *broker) count(op busemu.Operation) *atomic.Int64 {
 	var n atomic.Int64
 	d.server.Control(op, func(*busemu.Call) *busemu.Fault { n.Add(1); return nil })
 	return &n
 }
 
-// A session costs one link: the token is put once, and no lock is renewed of what is done soon.
-func TestASessionCostsOneLink(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// All sessions share one token, and the lock of a short session is not renewed.
+func TestSessionUsesOneLinkAndNoRenewal(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		for k := range 100 {
 			d.publish(t, fmt.Sprintf("k%d", k), 1)
 		}
@@ -56,21 +56,21 @@ func TestASessionCostsOneLink(t *testing.T) {
 	})
 }
 
-func TestALostLockEndsTheHandler(t *testing.T) {
-	for name, lose := range map[string]func(d *desk) error{
-		"expired": func(d *desk) error { return d.server.ExpireSession(entity, "k") },
-		"detached": func(d *desk) error {
+func TestLostLockEndsTheHandler(t *testing.T) {
+	for name, lose := range map[string]func(d *broker) error{
+		"expired": func(d *broker) error { return d.server.ExpireSession(entity, "k") },
+		"detached": func(d *broker) error {
 			return d.server.Detach(entity, &busemu.Error{Condition: busemu.DetachForced, Description: "The link was detached."})
 		},
-		"connection lost": func(d *desk) error { d.cut(); return nil },
-		"tokens expired":  func(d *desk) error { d.server.ExpireTokens(); return nil },
-		"not renewed": func(d *desk) error {
+		"connection lost": func(d *broker) error { d.cut(); return nil },
+		"tokens expired":  func(d *broker) error { d.server.ExpireTokens(); return nil },
+		"not renewed": func(d *broker) error {
 			d.server.Control(busemu.OpManagement, busemu.Times(5, busemu.Fault{Err: &busemu.Error{Condition: busemu.ServerBusy, Description: "The server is busy."}}))
 			return nil
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, d *desk) {
+			inBubble(t, func(t *testing.T, d *broker) {
 				var cause error
 				calls := 0
 				stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *consumer.Event) error {
@@ -100,10 +100,10 @@ func TestALostLockEndsTheHandler(t *testing.T) {
 	}
 }
 
-// A handler that does not heed its context goes on alone: the next holder of its session, in
-// the same process, waits for it.
-func TestAKeyHasOneHolder(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// A handler that ignores its context keeps its key: the next owner of the session in the same process
+// waits for it.
+func TestKeyHasOneOwner(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		running, most := atomic.Int64{}, atomic.Int64{}
 		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
 			if n := running.Add(1); n > most.Load() {
@@ -123,12 +123,12 @@ func TestAKeyHasOneHolder(t *testing.T) {
 		if most.Load() != 1 {
 			t.Errorf("%d handlers of one key at a time", most.Load())
 		}
-		d.wantHandled(t, map[string][]string{"k": ids("k", 1, 5)}) // the inbox dropped what came again
+		d.wantHandled(t, map[string][]string{"k": ids("k", 1, 5)}) // the inbox dropped redelivered events
 	})
 }
 
-func TestGoesOnAfterALostConnection(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestProcessorReconnectsAfterALostConnection(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		want := map[string][]string{}
 		for k := range 6 {
 			key := fmt.Sprintf("k%d", k)
@@ -152,8 +152,8 @@ func TestGoesOnAfterALostConnection(t *testing.T) {
 	})
 }
 
-func TestSurvivesAnOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestProcessorSurvivesAnOutage(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		remove := d.server.Control(busemu.OpAny, busemu.Always(busemu.Fault{Err: &busemu.Error{Condition: busemu.InternalError, Description: "The service is away."}}))
 		stop := d.run(t, subscriber.SessionOptions{Sessions: 1}, nil)
 		settle(5 * time.Minute)
@@ -165,16 +165,16 @@ func TestSurvivesAnOutage(t *testing.T) {
 	})
 }
 
-// A token is put anew before it expires; the sessions go on.
-func TestTokensAreRenewed(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// Sessions stay open while tokens are refreshed.
+func TestTokensAreRefreshed(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		tokens := d.count(busemu.OpPutToken)
 		stop := d.run(t, subscriber.SessionOptions{SessionMax: -1}, func(context.Context, *consumer.Event) error {
 			time.Sleep(5 * time.Hour)
 			return nil
 		})
 		session := "k"
-		if err := d.server.Send(t.Context(), topic, busemu.Message{ID: "k.1", Session: &session}); err != nil { // the publisher would put tokens too
+		if err := d.server.Send(t.Context(), topic, busemu.Message{ID: "k.1", Session: &session}); err != nil { // the publisher would put tokens as well
 			t.Fatal(err)
 		}
 		settle(6 * time.Hour)
@@ -186,16 +186,16 @@ func TestTokensAreRenewed(t *testing.T) {
 	})
 }
 
-// A settlement that is refused or not answered lets the event come again, and the inbox drops
-// it. Nothing behind it is handled before.
-func TestLostSettlements(t *testing.T) {
+// After a refused or lost settlement the event is redelivered, and the inbox drops it. No later event is
+// handled before.
+func TestLostSettlementsCauseNoRepeatAndNoDisorder(t *testing.T) {
 	for name, fault := range map[string]busemu.Fault{
 		"refused":    {Err: &busemu.Error{Condition: busemu.MessageLockLost, Description: "The lock supplied is invalid."}},
 		"unanswered": {Execute: true, Loss: busemu.Drop},
 		"cut":        {Loss: busemu.Reset},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, d *desk) {
+			inBubble(t, func(t *testing.T, d *broker) {
 				var n atomic.Int64
 				d.server.Control(busemu.OpSettle, func(*busemu.Call) *busemu.Fault {
 					if n.Add(1)%7 == 3 {
@@ -212,17 +212,17 @@ func TestLostSettlements(t *testing.T) {
 					t.Errorf("%d messages left", d.left(t))
 				}
 				if !slices.ContainsFunc(d.outcomes, func(o string) bool { return o[len(o)-9:] == "unsettled" }) {
-					t.Error("no settlement was lost: the test shows nothing")
+					t.Error("no settlement was lost, so the test proves nothing")
 				}
 			})
 		})
 	}
 }
 
-// A dead letter that the broker did not take is set aside when it comes again: were it marked
-// in the inbox before, it would be dropped and be nowhere.
-func TestALostDeadLetterComesAgain(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// If the broker does not accept a dead letter, the redelivered event is dead-lettered. It would be lost if
+// it had been recorded in the inbox before.
+func TestRefusedDeadLetterIsRetried(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.server.Control(busemu.OpSettle, busemu.Times(1, busemu.Fault{Err: &busemu.Error{Condition: busemu.MessageLockLost, Description: "The lock supplied is invalid."}}))
 		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
 			return consumer.DeadLetter("unknown", nil)
@@ -234,15 +234,15 @@ func TestALostDeadLetterComesAgain(t *testing.T) {
 	})
 }
 
-// Outcomes are told when the broker has confirmed them, in the order of their session.
-func TestCompletionsAreConfirmed(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// Outcomes are observed after the confirmation of the broker, in the order of their session.
+func TestOutcomesAreObservedAfterConfirmation(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		hold := make(chan struct{})
 		d.server.Control(busemu.OpSettle, busemu.Always(busemu.Fault{Hold: hold}))
 		stop := d.run(t, subscriber.SessionOptions{}, nil)
 		d.publish(t, "k", 1, 2, 3)
 		settle(time.Second)
-		d.wantHandled(t, map[string][]string{"k": ids("k", 1, 3)}) // not held up
+		d.wantHandled(t, map[string][]string{"k": ids("k", 1, 3)}) // handled before the confirmation
 		d.wantOutcomes(t)
 		close(hold)
 		synctest.Wait()
@@ -251,8 +251,8 @@ func TestCompletionsAreConfirmed(t *testing.T) {
 	})
 }
 
-func TestTheInboxFails(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestEventsWaitWhileTheInboxFails(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		box := &failingInbox{Inbox: consumer.NewMemoryInbox(0)}
 		stop := d.run(t, subscriber.SessionOptions{Inbox: box}, nil)
 		box.down.Store(true)
@@ -290,10 +290,9 @@ func (b *failingInbox) Record(ctx context.Context, key string, m consumer.Mark) 
 	return b.Inbox.Record(ctx, key, m)
 }
 
-// A session is closed when its completions are confirmed: before, that would give the events
-// back.
-func TestASessionWaitsForItsCompletions(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// Closing a session before the confirmation of its completions would return their events.
+func TestSessionClosesAfterItsCompletionsAreConfirmed(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.server.Control(busemu.OpSettle, busemu.Times(1, busemu.Fault{Delay: 5 * time.Second}))
 		d.publish(t, "k", 1, 2)
 		stop := d.run(t, subscriber.SessionOptions{SessionIdle: time.Second}, nil)
@@ -303,10 +302,10 @@ func TestASessionWaitsForItsCompletions(t *testing.T) {
 	})
 }
 
-// Accepts that come to nothing all end at the same time, and are made again. go-amqp gives
-// the handles of those links away before it has detached them.
-func TestManyAcceptsRunOut(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// Requests for sessions time out at the same time and are repeated. go-amqp reuses the handles of those
+// links before it has detached them.
+func TestConcurrentAcceptsTimeOut(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		log := &countingHandler{}
 		stop := d.run(t, subscriber.SessionOptions{Logger: slog.New(log)}, nil)
 		settle(time.Hour)
@@ -320,7 +319,7 @@ func TestManyAcceptsRunOut(t *testing.T) {
 	})
 }
 
-// countingHandler counts what is logged.
+// countingHandler counts log records.
 type countingHandler struct {
 	slog.Handler
 	n atomic.Int64
@@ -333,10 +332,10 @@ func (h *countingHandler) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// A broker that cannot be heard may have given the session to another: the handler ends when
-// its lock was not renewed in its term.
-func TestALockThatCannotBeRenewedIsLost(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// An unavailable broker may have granted the session to another consumer, so the handler ends when the lock
+// duration has passed without a renewal.
+func TestLockIsLostAfterFailedRenewals(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		var lost time.Duration
 		began := time.Now()
 		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *consumer.Event) error {
@@ -354,7 +353,7 @@ func TestALockThatCannotBeRenewedIsLost(t *testing.T) {
 		d.mu.Unlock()
 		settle(25 * time.Second)
 		if lost < lockDuration || lost > 2*lockDuration {
-			t.Errorf("the handler ended after %v of silence, want about a lock's term", lost)
+			t.Errorf("the handler ended after %v without a response, want about the lock duration", lost)
 		}
 		d.mu.Lock()
 		d.silence = nil

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
-// newEvent reads the event out of a message of a key.
+// newEvent returns the event in a message of a key.
 func newEvent(key string, m *amqp.Message) *consumer.Event {
 	e := &consumer.Event{Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties}
 	handling.ReadProperties(e)
@@ -34,7 +34,7 @@ func newEvent(key string, m *amqp.Message) *consumer.Event {
 	return e
 }
 
-// body returns the bytes of a message: of its data sections, or of a value that is a text.
+// body returns the bytes of a message: its data sections, or a value that is a string or bytes.
 func body(m *amqp.Message) []byte {
 	if len(m.Data) == 1 {
 		return m.Data[0]
@@ -48,7 +48,7 @@ func body(m *amqp.Message) []byte {
 	return bytes.Join(m.Data, nil)
 }
 
-// keyOf is the key of a message that came without a session.
+// keyOf returns the key of a message from a source without sessions.
 func keyOf(m *amqp.Message) string {
 	if m.Properties != nil && m.Properties.GroupID != nil {
 		return *m.Properties.GroupID

@@ -9,8 +9,8 @@ import (
 	"github.com/Azure/go-amqp"
 )
 
-// lockTerm is how long a message that just came is locked; 0 if that is not told.
-func lockTerm(m *amqp.Message) time.Duration {
+// lockDuration returns the lock duration of a message that was just received, or 0 if it is unknown.
+func lockDuration(m *amqp.Message) time.Duration {
 	until, ok := m.Annotations["x-opt-locked-until"].(time.Time)
 	if !ok {
 		return 0
@@ -28,8 +28,8 @@ func (l *link) renewLock(ctx context.Context, m *amqp.Message) error {
 	return err
 }
 
-// lockToken is the delivery tag, which has the order of bytes of a .NET Guid: its first
-// three fields are little-endian.
+// lockToken returns the lock token in the delivery tag. The tag is a .NET Guid, whose first three fields
+// are little-endian.
 func lockToken(m *amqp.Message) (token amqp.UUID, err error) {
 	if len(m.DeliveryTag) != len(token) {
 		return token, errors.New("the message has no lock token")

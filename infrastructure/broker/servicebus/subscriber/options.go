@@ -10,56 +10,56 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// SessionOptions are the choices of NewSessionProcessor. Zero means the default.
+// SessionOptions are the options of NewSessionProcessor. Zero means the default.
 type SessionOptions struct {
-	// Sessions is how many sessions are handled at a time. As many more may be held idle.
+	// Sessions is the maximum number of sessions handled at a time. As many more may be held idle.
 	// Default 8.
 	Sessions int
-	// Prefetch is how many events of a session the broker sends ahead. Default 16.
+	// Prefetch is the number of events of a session that the broker sends in advance. Default 16.
 	Prefetch int
-	// SessionIdle is how long a session without new events is held. It is given back
-	// sooner when more than Sessions are idle. Default 1 s.
+	// SessionIdle is how long a session without new events is held. It is closed earlier if more
+	// than Sessions are idle. Default 1 s.
 	SessionIdle time.Duration
-	// SessionMax ends a session that is still busy, so that others get their turn.
-	// Default 1 min; negative: never.
+	// SessionMax is the time after which a busy session is closed, so that other sessions are handled.
+	// Default 1 min; negative: no limit.
 	SessionMax time.Duration
 
-	// Inbox drops duplicates. Default: consumer.NewMemoryInbox(0).
+	// Inbox detects duplicates. Default: consumer.NewMemoryInbox(0).
 	Inbox consumer.Inbox
-	// GapDeliveries is how often an event behind a gap is put back before it is handled
-	// all the same. Default 3; negative: handled at once.
+	// GapDeliveries is how often an event after a gap is abandoned before it is handled without the
+	// missing event. Default 3; negative: handled at once.
 	GapDeliveries int
-	// RetryDelay is the pause of a session before its event is put back; it doubles with
-	// each delivery of the event up to RetryDelayMax. Defaults 1 s and 30 s.
+	// RetryDelay is the pause of a session before a failed event is abandoned; it doubles with each
+	// delivery of the event up to RetryDelayMax. Defaults 1 s and 30 s.
 	RetryDelay, RetryDelayMax time.Duration
-	// DrainTimeout is how long handlers may go on after cancellation. Default 20 s.
+	// DrainTimeout is how long handlers may run after cancellation. Default 20 s.
 	DrainTimeout time.Duration
 
-	// Observe, if set, is called for every event that was dealt with, in the order of its
-	// session. It must be quick and safe for concurrent use.
+	// Observe, if set, is called with the outcome of every delivery, in the order of its session. It
+	// must return quickly and be safe for concurrent use.
 	Observe func(ctx context.Context, o consumer.Outcome)
-	// Logger takes failures that Run survives. Default: discarded.
+	// Logger receives failures that Run survives. Default: discarded.
 	Logger *slog.Logger
 }
 
-// Options are the choices of NewProcessor. Zero means the default.
+// Options are the options of NewProcessor. Zero means the default.
 type Options struct {
-	// Concurrency is how many events are handled at a time. Default 8.
+	// Concurrency is the number of events handled in parallel. Default 8.
 	Concurrency int
-	// Prefetch is how many events the broker sends ahead. Default: twice Concurrency, and
-	// not less than that.
+	// Prefetch is the number of events that the broker sends in advance, at least Concurrency.
+	// Default: twice Concurrency.
 	Prefetch int
 
-	// RetryDelay is the pause before an event is put back; it doubles with each delivery of
-	// the event up to RetryDelayMax. Others go on meanwhile. Defaults 1 s and 30 s.
+	// RetryDelay is the pause before a failed event is abandoned; it doubles with each delivery of the
+	// event up to RetryDelayMax. Other events are handled meanwhile. Defaults 1 s and 30 s.
 	RetryDelay, RetryDelayMax time.Duration
-	// DrainTimeout is how long handlers may go on after cancellation. Default 20 s.
+	// DrainTimeout is how long handlers may run after cancellation. Default 20 s.
 	DrainTimeout time.Duration
 
-	// Observe, if set, is called for every event that was dealt with. It must be quick and
+	// Observe, if set, is called with the outcome of every delivery. It must return quickly and be
 	// safe for concurrent use.
 	Observe func(ctx context.Context, o consumer.Outcome)
-	// Logger takes failures that Run survives. Default: discarded.
+	// Logger receives failures that Run survives. Default: discarded.
 	Logger *slog.Logger
 }
 

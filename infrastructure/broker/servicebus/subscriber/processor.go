@@ -15,34 +15,34 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
-// Processor hands the events of a source without sessions to a Handler, several at a time
-// and in no order. It has no inbox: an event that comes again is handled again.
+// Processor passes the events of a source without sessions to a Handler, in parallel and without order. It
+// has no inbox, so a redelivered event is handled again.
 type Processor struct {
-	work      handling.Runner
+	runner    handling.Runner
 	opts      Options
 	connector *connector
 }
 
-// NewProcessor returns a processor of source in the namespace. It does no I/O.
+// NewProcessor returns a processor of a source in the namespace. It does no I/O.
 func NewProcessor(namespace servicebus.ClientConfig, source Source, handler consumer.Handler, opts *Options) (*Processor, error) {
 	p := &Processor{}
 	if opts != nil {
 		p.opts = *opts
 	}
 	o := &p.opts
-	p.work = handling.Runner{
+	p.runner = handling.Runner{
 		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))
-	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Init()); err != nil {
+	if err := errors.Join(err, source.check(), p.opts.complete(), p.runner.Init()); err != nil {
 		return nil, fmt.Errorf("new processor: %w", err)
 	}
-	p.connector = newConnector(n, source, p.work.Log)
+	p.connector = newConnector(n, source, p.runner.Log)
 	return p, nil
 }
 
-// Run receives until ctx ends, drains and returns nil. It survives failures of the broker
-// and of the handler. Run may be called again after it returned.
+// Run receives events until ctx ends, then drains and returns nil. It retries after failures of the
+// broker and of the handler. Run may be called again after it has returned.
 func (p *Processor) Run(ctx context.Context) error {
 	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
@@ -58,15 +58,15 @@ func (p *Processor) Run(ctx context.Context) error {
 			if failures++; received {
 				failures = 1
 			}
-			p.work.Log.WarnContext(ctx, "receiving failed", "source", p.connector.source, "error", err, "failures", failures)
-			handling.Wait(ctx, ctx, p.work.Backoff(failures))
+			p.runner.Log.WarnContext(ctx, "receiving failed", "source", p.connector.source, "error", err, "failures", failures)
+			handling.Wait(ctx, ctx, p.runner.Backoff(failures))
 		}
 	}()
-	p.work.Drain(ctx, done, cancel)
+	p.runner.Drain(ctx, done, cancel)
 	return nil
 }
 
-// receive serves one link until it or ctx ends, and reports whether anything came by it.
+// receive handles the messages of one link until the link or ctx ends. It reports whether it received any.
 func (p *Processor) receive(ctx, working context.Context) (received bool, err error) {
 	conn, err := p.connector.Get(ctx)
 	if err != nil {
@@ -81,16 +81,16 @@ func (p *Processor) receive(ctx, working context.Context) (received bool, err er
 	if err != nil {
 		return false, fmt.Errorf("attach: %w", err)
 	}
-	defer l.detach(ctx) //nolint:errcheck // what is not settled comes again
+	defer l.detach(ctx) //nolint:errcheck // the broker redelivers unsettled messages
 	if err := l.IssueCredit(uint32(p.opts.Prefetch)); err != nil {
 		return false, err
 	}
 	var handlers sync.WaitGroup
-	defer p.giveBack(ctx, l)
+	defer p.releasePrefetched(ctx, l)
 	defer handlers.Wait()
 	permits := make(chan struct{}, p.opts.Concurrency)
-	var used atomic.Int64 // messages dealt with: the broker may send as many again
-	atOnce := int64(max(1, min(p.opts.Prefetch-p.opts.Concurrency, p.opts.Prefetch/2)))
+	var finished atomic.Int64 // messages since the last credit
+	creditBatch := int64(max(1, min(p.opts.Prefetch-p.opts.Concurrency, p.opts.Prefetch/2)))
 	for {
 		m, err := l.Receive(ctx, nil)
 		if err != nil {
@@ -99,21 +99,21 @@ func (p *Processor) receive(ctx, working context.Context) (received bool, err er
 		received = true
 		handlers.Go(func() {
 			p.deliver(ctx, working, l, m, permits)
-			if n := used.Add(1); n >= atOnce && used.CompareAndSwap(n, 0) {
-				_ = l.IssueCredit(uint32(n)) // fails only beyond a limit that Prefetch is far below
+			if n := finished.Add(1); n >= creditBatch && finished.CompareAndSwap(n, 0) {
+				_ = l.IssueCredit(uint32(n)) // only fails above a limit of go-amqp that Prefetch does not reach
 			}
 		})
 	}
 }
 
-// deliver deals with one message.
+// deliver handles and settles one message.
 func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Message, permits chan struct{}) {
 	locked, lose := context.WithCancelCause(working)
 	defer lose(nil)
-	lock := renewal{term: lockTerm(m), lost: lose, log: p.work.Log, of: "message"}
+	lock := renewal{duration: lockDuration(m), lost: lose, log: p.runner.Log, target: "message"}
 	lock.renew = func(ctx context.Context) error { return l.renewLock(ctx, m) }
 	lock.start(locked)
-	defer lock.end()
+	defer lock.stop()
 	select {
 	case permits <- struct{}{}:
 	case <-ctx.Done():
@@ -123,20 +123,20 @@ func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Messa
 		return
 	}
 	out := consumer.Outcome{Event: newEvent(keyOf(m), m)}
-	out.Err = p.work.Handle(locked, out.Event)
+	out.Err = p.runner.Handle(locked, out.Event)
 	<-permits
 	if out.Err != nil && !handling.IsFinal(out.Err) {
-		handling.Wait(ctx, locked, p.work.Backoff(out.Event.DeliveryCount))
+		handling.Wait(ctx, locked, p.runner.Backoff(out.Event.DeliveryCount))
 	}
-	patience, cancel := bounded(locked)
+	settling, cancel := bounded(locked)
 	defer cancel()
-	settle(patience, l.Receiver, m, &out)
-	p.work.Observe(locked, out)
+	settle(settling, l.Receiver, m, &out)
+	p.runner.Observe(locked, out)
 }
 
-// giveBack returns what the broker has sent and nobody handles: without a session it is
-// locked by itself, and closing the link would leave it so.
-func (p *Processor) giveBack(ctx context.Context, l *link) {
+// releasePrefetched releases messages that were received and not handled. Without sessions each message
+// has its own lock, which detaching the link does not release.
+func (p *Processor) releasePrefetched(ctx context.Context, l *link) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	if l.DrainCredit(ctx, nil) != nil {
@@ -150,5 +150,5 @@ func (p *Processor) giveBack(ctx context.Context, l *link) {
 func (p *Processor) release(ctx context.Context, l *link, m *amqp.Message) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	_ = l.ReleaseMessage(ctx, m) // else its lock expires
+	_ = l.ReleaseMessage(ctx, m) // if it fails, the lock expires
 }

@@ -20,18 +20,18 @@ import (
 
 var jobs = subscriber.Queue("jobs")
 
-// plain starts a processor of the queue without sessions.
-func (d *desk) plain(t *testing.T, opts subscriber.Options, handler consumer.Handler) (stop func()) {
+// runPlain starts a processor of the queue without sessions.
+func (d *broker) runPlain(t *testing.T, opts subscriber.Options, handler consumer.Handler) (stop func()) {
 	t.Helper()
 	opts.Observe = d.observe
-	p, err := subscriber.NewProcessor(d.namespace, jobs, d.noting(handler), &opts)
+	p, err := subscriber.NewProcessor(d.namespace, jobs, d.recording(handler), &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d.start(t, p)
 }
 
-func (d *desk) enqueue(t *testing.T, from, to int) {
+func (d *broker) enqueue(t *testing.T, from, to int) {
 	t.Helper()
 	for n := from; n <= to; n++ {
 		if err := d.server.Send(t.Context(), "jobs", busemu.Message{ID: fmt.Sprintf("j%d", n), PartitionKey: "jobs", Body: []byte(`{}`)}); err != nil {
@@ -40,7 +40,7 @@ func (d *desk) enqueue(t *testing.T, from, to int) {
 	}
 }
 
-func (d *desk) jobsLeft(t *testing.T) []busemu.PeekedMessage {
+func (d *broker) jobsLeft(t *testing.T) []busemu.PeekedMessage {
 	t.Helper()
 	messages, err := d.server.Peek("jobs", 1000)
 	if err != nil {
@@ -49,11 +49,11 @@ func (d *desk) jobsLeft(t *testing.T) []busemu.PeekedMessage {
 	return messages
 }
 
-func TestHandlesSeveralAtATime(t *testing.T) {
+func TestEventsAreHandledInParallel(t *testing.T) {
 	for _, prefetch := range []int{3, 4, 50} {
-		inBubble(t, func(t *testing.T, d *desk) {
+		inBubble(t, func(t *testing.T, d *broker) {
 			d.enqueue(t, 1, 100)
-			stop := d.plain(t, subscriber.Options{Concurrency: 3, Prefetch: prefetch}, func(context.Context, *consumer.Event) error {
+			stop := d.runPlain(t, subscriber.Options{Concurrency: 3, Prefetch: prefetch}, func(context.Context, *consumer.Event) error {
 				time.Sleep(100 * time.Millisecond)
 				return nil
 			})
@@ -66,11 +66,11 @@ func TestHandlesSeveralAtATime(t *testing.T) {
 	}
 }
 
-func TestAMessagesLockIsRenewed(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestMessageLockIsRenewed(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.enqueue(t, 1, 2)
-		stop := d.plain(t, subscriber.Options{Concurrency: 1}, func(context.Context, *consumer.Event) error {
-			time.Sleep(time.Minute) // six locks' time; the second message waits as long
+		stop := d.runPlain(t, subscriber.Options{Concurrency: 1}, func(context.Context, *consumer.Event) error {
+			time.Sleep(time.Minute) // six lock durations, which the second message waits
 			return nil
 		})
 		settle(3 * time.Minute)
@@ -80,13 +80,13 @@ func TestAMessagesLockIsRenewed(t *testing.T) {
 	})
 }
 
-func TestALostMessageLockEndsTheHandler(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestLostMessageLockEndsTheHandler(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.server.Control(busemu.OpManagement, busemu.Times(1, busemu.Fault{Err: &busemu.Error{Condition: busemu.MessageLockLost, Description: "The lock is gone."}}))
 		d.enqueue(t, 1, 1)
 		var cause error
 		calls := 0
-		stop := d.plain(t, subscriber.Options{}, func(ctx context.Context, _ *consumer.Event) error {
+		stop := d.runPlain(t, subscriber.Options{}, func(ctx context.Context, _ *consumer.Event) error {
 			if calls++; calls == 1 {
 				<-ctx.Done()
 				cause = context.Cause(ctx)
@@ -102,12 +102,12 @@ func TestALostMessageLockEndsTheHandler(t *testing.T) {
 	})
 }
 
-func TestAMessageIsPutBackAfterAWhile(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestMessageIsAbandonedAfterABackoff(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.enqueue(t, 1, 2)
 		var at []time.Duration
 		began := time.Now()
-		stop := d.plain(t, subscriber.Options{Concurrency: 1, Prefetch: 1, RetryDelay: 4 * time.Second}, func(_ context.Context, e *consumer.Event) error {
+		stop := d.runPlain(t, subscriber.Options{Concurrency: 1, Prefetch: 1, RetryDelay: 4 * time.Second}, func(_ context.Context, e *consumer.Event) error {
 			if e.ID == "j2" {
 				return consumer.DeadLetter("bad", errors.New("it is"))
 			}
@@ -132,12 +132,12 @@ func TestAMessageIsPutBackAfterAWhile(t *testing.T) {
 	})
 }
 
-// What was sent ahead is free for others as soon as a processor stops, and not counted as a
+// Other consumers receive prefetched messages as soon as the processor stops, and the broker does not count a
 // failed delivery.
-func TestADrainGivesBackWhatWasSentAhead(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestDrainReleasesPrefetchedMessages(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.enqueue(t, 1, 30)
-		stop := d.plain(t, subscriber.Options{Concurrency: 2, Prefetch: 20}, func(context.Context, *consumer.Event) error {
+		stop := d.runPlain(t, subscriber.Options{Concurrency: 2, Prefetch: 20}, func(context.Context, *consumer.Event) error {
 			time.Sleep(5 * time.Second)
 			return nil
 		})
@@ -152,7 +152,7 @@ func TestADrainGivesBackWhatWasSentAhead(t *testing.T) {
 		}
 		got, err := receiver.ReceiveMessages(t.Context(), 28, &azservicebus.ReceiveMessagesOptions{TimeAfterFirstMessage: time.Second})
 		if err != nil || len(got) != 28 {
-			t.Errorf("%d messages free, %v; want 28", len(got), err)
+			t.Errorf("%d messages released, %v; want 28", len(got), err)
 		}
 		for _, m := range got {
 			if m.DeliveryCount != 1 {
@@ -162,10 +162,10 @@ func TestADrainGivesBackWhatWasSentAhead(t *testing.T) {
 	})
 }
 
-func TestAProcessorOutlivesItsConnections(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestPlainProcessorReconnects(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.enqueue(t, 1, 60)
-		stop := d.plain(t, subscriber.Options{Concurrency: 2}, func(context.Context, *consumer.Event) error {
+		stop := d.runPlain(t, subscriber.Options{Concurrency: 2}, func(context.Context, *consumer.Event) error {
 			time.Sleep(200 * time.Millisecond)
 			return nil
 		})
@@ -191,9 +191,9 @@ func TestAProcessorOutlivesItsConnections(t *testing.T) {
 	})
 }
 
-// The dead-letter queue of a source with sessions has none.
-func TestDeadLettersAreASource(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// The dead-letter queue of a source with sessions has no sessions.
+func TestProcessorReceivesDeadLetters(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "a", 1)
 		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
 			return consumer.DeadLetter("unknown", nil)
@@ -223,7 +223,7 @@ func TestDeadLettersAreASource(t *testing.T) {
 	})
 }
 
-func TestOptionsReportAllFaults(t *testing.T) {
+func TestAllInvalidOptionsAreReported(t *testing.T) {
 	t.Parallel()
 	bus := servicebus.ClientConfig{}
 	_, err := subscriber.NewSessionProcessor(bus, subscriber.Subscription("", "x"), nil, &subscriber.SessionOptions{Sessions: -1, SessionIdle: -1, DrainTimeout: -1})
@@ -240,12 +240,11 @@ func TestOptionsReportAllFaults(t *testing.T) {
 	}
 }
 
-// A drain of a processor without sessions ends, too.
-func TestAPlainDrainHasAnEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestPlainDrainEndsAfterItsTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.enqueue(t, 1, 1)
 		var cause atomic.Value
-		stop := d.plain(t, subscriber.Options{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *consumer.Event) error {
+		stop := d.runPlain(t, subscriber.Options{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *consumer.Event) error {
 			<-ctx.Done()
 			cause.Store(context.Cause(ctx))
 			return ctx.Err()

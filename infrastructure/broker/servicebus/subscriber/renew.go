@@ -11,37 +11,38 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
-// The lock is renewed after half of its term, within these bounds: they hold if the
-// clock here is off, since the broker tells the end of the lock by its own.
-const renewSoonest, renewLatest = 500 * time.Millisecond, 10 * time.Second
+// A lock is renewed after half of its duration, within these bounds. They limit the effect of a wrong local
+// clock, because the broker sends the end of the lock by its own clock.
+const minRenewal, maxRenewal = 500 * time.Millisecond, 10 * time.Second
 
-// renewal keeps a lock that is held for longer than half of its term; of one that is not
-// it costs a timer.
+// renewal renews a lock that is held for longer than half of its duration. It starts a goroutine only then,
+// so that a short handler only costs a timer.
 type renewal struct {
-	term  time.Duration // how long the broker locks at a time
-	renew func(ctx context.Context) error
-	lost  context.CancelCauseFunc // called if the lock is lost, or was not renewed within its term
-	log   *slog.Logger
-	of    string // what is locked, for the log
+	duration time.Duration // of the lock
+	renew    func(ctx context.Context) error
+	lost     context.CancelCauseFunc // called if the lock is lost, or was not renewed within its duration
+	log      *slog.Logger
+	target   string // name of the locked session or message in the log
 
-	timer *time.Timer
-	ended chan struct{} // closed when keep has returned
-	stop  context.CancelFunc
+	timer  *time.Timer
+	ended  chan struct{} // closed when keep has returned
+	cancel context.CancelFunc
 }
 
-// start begins a renewal. It ends with ctx, and with end, which waits for it.
+// start starts the renewal, which ends with ctx or with stop.
 func (r *renewal) start(ctx context.Context) {
 	began := time.Now()
 	r.ended = make(chan struct{})
-	ctx, r.stop = context.WithCancel(ctx)
-	r.timer = time.AfterFunc(renewalPause(r.term), func() {
+	ctx, r.cancel = context.WithCancel(ctx)
+	r.timer = time.AfterFunc(renewalPause(r.duration), func() {
 		defer close(r.ended)
 		r.keep(ctx, began)
 	})
 }
 
-func (r *renewal) end() {
-	r.stop()
+// stop ends the renewal and waits for it.
+func (r *renewal) stop() {
+	r.cancel()
 	if !r.timer.Stop() {
 		<-r.ended
 	}
@@ -50,7 +51,7 @@ func (r *renewal) end() {
 func (r *renewal) keep(ctx context.Context, renewed time.Time) {
 	for ctx.Err() == nil {
 		err := r.renew(ctx)
-		pause := renewalPause(r.term)
+		pause := renewalPause(r.duration)
 		switch {
 		case err == nil:
 			renewed = time.Now()
@@ -59,17 +60,17 @@ func (r *renewal) keep(ctx context.Context, renewed time.Time) {
 		case errors.Is(err, consumer.ErrLockLost):
 			r.lost(fmt.Errorf("%w: %w", consumer.ErrLockLost, err))
 			return
-		case time.Since(renewed) >= max(r.term, renewSoonest):
-			r.lost(fmt.Errorf("%w: not renewed in its term: %w", consumer.ErrLockLost, err))
+		case time.Since(renewed) >= max(r.duration, minRenewal):
+			r.lost(fmt.Errorf("%w: not renewed in time: %w", consumer.ErrLockLost, err))
 			return
 		default:
-			r.log.WarnContext(ctx, "a lock was not renewed", "of", r.of, "error", err)
-			pause = max(pause/4, renewSoonest)
+			r.log.WarnContext(ctx, "lock not renewed", "target", r.target, "error", err)
+			pause = max(pause/4, minRenewal)
 		}
 		handling.Wait(ctx, ctx, pause)
 	}
 }
 
-func renewalPause(term time.Duration) time.Duration {
-	return min(max(term/2, renewSoonest), renewLatest)
+func renewalPause(duration time.Duration) time.Duration {
+	return min(max(duration/2, minRenewal), maxRenewal)
 }

@@ -10,10 +10,9 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// A renewal that fails is tried again as long as the one before holds, however long ago the
-// first one was.
-func TestAFailedRenewalLosesNoLockThatHolds(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// A failed renewal is repeated until the lock duration since the last successful one has passed.
+func TestFailedRenewalIsRepeated(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *consumer.Event) error {
 			select {
 			case <-ctx.Done():

@@ -5,7 +5,7 @@ import (
 	"errors"
 )
 
-// Session is the session of the broker that an event belongs to, while its handler runs.
+// Session is the broker session of an event. It may only be used while the handler runs.
 type Session struct {
 	id   string
 	link *link
@@ -13,16 +13,16 @@ type Session struct {
 
 type sessionKey struct{}
 
-// SessionOf returns the session of the event whose handler has this context, nil without a
-// SessionProcessor.
+// SessionOf returns the session of the event whose handler has this context, or nil if the event was not
+// received by a SessionProcessor.
 func SessionOf(ctx context.Context) *Session {
 	s, _ := ctx.Value(sessionKey{}).(*Session)
 	return s
 }
 
-var errNoSession = errors.New("subscriber: the event has no session: it was not received by a SessionProcessor")
+var errNoSession = errors.New("subscriber: the event has no session: receive it with a SessionProcessor")
 
-// ID is the session id: the key of its events.
+// ID returns the session id, which is the key of its events.
 func (s *Session) ID() string {
 	if s == nil {
 		return ""
@@ -30,22 +30,21 @@ func (s *Session) ID() string {
 	return s.id
 }
 
-// State returns what was stored for the session by SetState, nil if nothing was. The
-// broker keeps it, independent of the messages, until it is overwritten.
+// State returns the state of the session that SetState has stored, or nil. The broker keeps it until it is
+// overwritten, even if the session has no messages.
 func (s *Session) State(ctx context.Context) ([]byte, error) {
 	if s == nil {
 		return nil, errNoSession
 	}
-	answer, err := s.link.conn.manage(ctx, s.link.LinkName(), "get-session-state", map[string]any{"session-id": s.id})
+	response, err := s.link.conn.manage(ctx, s.link.LinkName(), "get-session-state", map[string]any{"session-id": s.id})
 	if err != nil {
 		return nil, err
 	}
-	state, _ := answer["session-state"].([]byte)
+	state, _ := response["session-state"].([]byte)
 	return state, nil
 }
 
-// SetState stores a state for the session, up to the size of a message. An empty one
-// takes it away.
+// SetState stores the state of the session. It may be as large as a message. An empty state deletes it.
 func (s *Session) SetState(ctx context.Context, state []byte) error {
 	if s == nil {
 		return errNoSession

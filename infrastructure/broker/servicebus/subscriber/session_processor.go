@@ -13,50 +13,49 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
-// SessionProcessor hands the events of a source with sessions to a Handler, those of a
-// session in their order.
+// SessionProcessor passes the events of a source with sessions to a Handler, in the order of each session.
 type SessionProcessor struct {
-	work      handling.Runner
+	runner    handling.Runner
 	opts      SessionOptions
 	connector *connector
-	permits   chan struct{} // one for each session that is being handled
-	settlers  *settlers     // of the present Run
+	permits   chan struct{} // one held for each session that is being handled
+	settlers  *settlers     // of the current Run
 
-	mu   sync.Mutex               // guards what follows
-	keys map[string]chan struct{} // held sessions; closed when let go
-	idle list.List                // of *hold: sessions without messages, the longest first
+	mu   sync.Mutex               // guards the fields below
+	keys map[string]chan struct{} // of held sessions; closed on release
+	idle list.List                // of *heldSession, longest idle first
 }
 
-// NewSessionProcessor returns a processor of source in the namespace. It does no I/O.
+// NewSessionProcessor returns a processor of a source in the namespace. It does no I/O.
 func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handler consumer.Handler, opts *SessionOptions) (*SessionProcessor, error) {
 	p := &SessionProcessor{keys: make(map[string]chan struct{})}
 	if opts != nil {
 		p.opts = *opts
 	}
 	o := &p.opts
-	p.work = handling.Runner{
+	p.runner = handling.Runner{
 		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))
-	if err := errors.Join(err, source.check(), p.opts.complete(), p.work.Init()); err != nil {
+	if err := errors.Join(err, source.check(), p.opts.complete(), p.runner.Init()); err != nil {
 		return nil, fmt.Errorf("new session processor: %w", err)
 	}
-	p.connector = newConnector(n, source, p.work.Log)
+	p.connector = newConnector(n, source, p.runner.Log)
 	p.permits = make(chan struct{}, o.Sessions)
 	return p, nil
 }
 
-// acceptAtOnce bounds how many sessions are asked for at a time.
-const acceptAtOnce = 8
+// maxAccepts is the maximum number of concurrent requests for sessions.
+const maxAccepts = 8
 
-// Run receives until ctx ends, drains and returns nil. It survives failures of the broker
-// and of the handler. Run may be called again after it returned.
+// Run receives events until ctx ends, then drains and returns nil. It retries after failures of the
+// broker and of the handler. Run may be called again after it has returned.
 func (p *SessionProcessor) Run(ctx context.Context) error {
 	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	p.settlers = newSettlers()
 	var accepting, holding sync.WaitGroup
-	for range min(p.opts.Sessions, acceptAtOnce) {
+	for range min(p.opts.Sessions, maxAccepts) {
 		accepting.Go(func() { p.accept(ctx, working, &holding) })
 	}
 	done := make(chan struct{})
@@ -66,21 +65,21 @@ func (p *SessionProcessor) Run(ctx context.Context) error {
 		p.mu.Lock()
 		held := len(p.keys)
 		p.mu.Unlock()
-		if c := p.connector.Current(); c != nil && held > 0 { // nobody connects any more
-			c.giveUpAccepts(ctx)
+		if c := p.connector.Current(); c != nil && held > 0 { // without sessions the connection is closed at once
+			c.cancelAccepts(ctx)
 		}
 		holding.Wait()
 		p.settlers.end()
 		p.connector.Reset(ctx)
 	}()
-	p.work.Drain(ctx, done, cancel)
+	p.runner.Drain(ctx, done, cancel)
 	return nil
 }
 
-// accept accepts one session after the other until ctx ends. working is the context of
-// handlers and settlements, which outlives ctx by the drain.
+// accept accepts sessions, one at a time, until ctx ends. working is the context of handlers and
+// settlements, which ends after the drain.
 func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.WaitGroup) {
-	for failures := 0; p.mayHandleMore(ctx); {
+	for failures := 0; p.awaitPermit(ctx); {
 		conn, err := p.connector.Get(ctx)
 		var s *accepted
 		if err == nil {
@@ -90,25 +89,24 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 		case err == nil:
 			failures = 0
 			holding.Go(func() { p.hold(ctx, working, s) })
-		case errors.Is(err, errNoneWaiting):
+		case errors.Is(err, errNoSessionAvailable):
 			failures = 0
 		case ctx.Err() == nil:
 			failures++
-			p.work.Log.WarnContext(ctx, "no session could be accepted", "source", p.connector.source, "error", err, "failures", failures)
+			p.runner.Log.WarnContext(ctx, "accepting a session failed", "source", p.connector.source, "error", err, "failures", failures)
 			if isBroken(err) {
 				p.connector.Drop(ctx, conn)
 				if failures == 1 {
-					continue // with a new connection
+					continue // at once, because only the connection was lost
 				}
 			}
-			handling.Wait(ctx, ctx, p.work.Backoff(failures))
+			handling.Wait(ctx, ctx, p.runner.Backoff(failures))
 		}
 	}
 }
 
-// mayHandleMore waits until one more session could be handled. It reports false when ctx
-// has ended.
-func (p *SessionProcessor) mayHandleMore(ctx context.Context) bool {
+// awaitPermit blocks until a permit is free, without holding it. It reports false if ctx has ended.
+func (p *SessionProcessor) awaitPermit(ctx context.Context) bool {
 	select {
 	case p.permits <- struct{}{}:
 		<-p.permits
@@ -118,21 +116,21 @@ func (p *SessionProcessor) mayHandleMore(ctx context.Context) bool {
 	}
 }
 
-// take makes a key this holder's, once the one before has let go of it. It reports false if
-// one of the contexts ends first.
-func (p *SessionProcessor) take(ctx, locked context.Context, key string) bool {
+// acquireKey blocks until the previous owner has released the key. It reports false if one of the contexts
+// ends first.
+func (p *SessionProcessor) acquireKey(ctx, locked context.Context, key string) bool {
 	for {
 		p.mu.Lock()
-		before, ok := p.keys[key]
-		if !ok {
+		released, owned := p.keys[key]
+		if !owned {
 			p.keys[key] = make(chan struct{})
 		}
 		p.mu.Unlock()
-		if !ok {
+		if !owned {
 			return true
 		}
 		select {
-		case <-before:
+		case <-released:
 		case <-ctx.Done():
 			return false
 		case <-locked.Done():
@@ -141,29 +139,29 @@ func (p *SessionProcessor) take(ctx, locked context.Context, key string) bool {
 	}
 }
 
-// letGo is the end of a successful take.
-func (p *SessionProcessor) letGo(key string) {
+// releaseKey must be called after a successful acquireKey.
+func (p *SessionProcessor) releaseKey(key string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	close(p.keys[key])
 	delete(p.keys, key)
 }
 
-// rest notes that a session has no messages. If too many have none, the one that has been
-// so for longest is given back.
-func (p *SessionProcessor) rest(h *hold) (place *list.Element) {
+// addIdle adds a session without messages. If too many sessions are idle, it evicts the one that has been
+// idle for longest.
+func (p *SessionProcessor) addIdle(h *heldSession) (place *list.Element) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	h.tooMany = make(chan struct{}) // an event may have come first when that of an earlier rest was closed
+	h.evicted = make(chan struct{}) // the previous one may be closed, if an event arrived before the eviction
 	place = p.idle.PushBack(h)
 	if p.idle.Len() > p.opts.Sessions {
-		close(p.idle.Remove(p.idle.Front()).(*hold).tooMany)
+		close(p.idle.Remove(p.idle.Front()).(*heldSession).evicted)
 	}
 	return place
 }
 
-// wake is the end of a rest.
-func (p *SessionProcessor) wake(place *list.Element) {
+// removeIdle must be called after addIdle.
+func (p *SessionProcessor) removeIdle(place *list.Element) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle.Remove(place)

@@ -15,9 +15,9 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-func TestHandlesSessionsInOrderAndInParallel(t *testing.T) {
+func TestSessionsAreHandledInOrderAndInParallel(t *testing.T) {
 	for _, prefetch := range []int{1, 4, 100} {
-		inBubble(t, func(t *testing.T, d *desk) {
+		inBubble(t, func(t *testing.T, d *broker) {
 			want := map[string][]string{}
 			for k := range 30 {
 				key := fmt.Sprintf("k%d", k)
@@ -41,8 +41,8 @@ func TestHandlesSessionsInOrderAndInParallel(t *testing.T) {
 	}
 }
 
-func TestDropsWhatTheBrokerLetsThrough(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestInboxDropsDuplicates(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "a", 1, 2, 2, 1, 3)
 		stop := d.run(t, subscriber.SessionOptions{}, nil)
 		settle(time.Second)
@@ -51,8 +51,8 @@ func TestDropsWhatTheBrokerLetsThrough(t *testing.T) {
 	})
 }
 
-func TestWaitsForAMissingEvent(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestEventAfterAGapWaits(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "k", 1, 3)
 		stop := d.run(t, subscriber.SessionOptions{GapDeliveries: 2}, nil)
 		settle(time.Minute)
@@ -61,9 +61,9 @@ func TestWaitsForAMissingEvent(t *testing.T) {
 	})
 }
 
-func TestAFailedEventIsHandledAgainBeforeItsFollowers(t *testing.T) {
+func TestFailedEventIsRetriedBeforeLaterEvents(t *testing.T) {
 	for _, prefetch := range []int{1, 3} {
-		inBubble(t, func(t *testing.T, d *desk) {
+		inBubble(t, func(t *testing.T, d *broker) {
 			d.publish(t, "k", 1, 2, 3)
 			attempts := 0
 			began := time.Now()
@@ -92,8 +92,8 @@ func TestAFailedEventIsHandledAgainBeforeItsFollowers(t *testing.T) {
 	}
 }
 
-func TestAFailedEventDoesNotHoldUpOthers(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestFailedEventDoesNotBlockOtherSessions(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "bad", 1)
 		d.publish(t, "good", 1)
 		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, RetryDelay: 20 * time.Second, RetryDelayMax: 20 * time.Second}, func(_ context.Context, e *consumer.Event) error {
@@ -109,8 +109,8 @@ func TestAFailedEventDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-func TestPutsBackAndSetsAside(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestEventsAreDeadLetteredAndDeferred(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		var mu sync.Mutex
 		var number int64
 		stop := d.run(t, subscriber.SessionOptions{}, func(_ context.Context, e *consumer.Event) error {
@@ -148,8 +148,8 @@ func TestPutsBackAndSetsAside(t *testing.T) {
 	})
 }
 
-func TestTheBrokerEndsWhatNeverSucceeds(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestBrokerDeadLettersAfterTooManyDeliveries(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "a", 1, 2)
 		stop := d.run(t, subscriber.SessionOptions{GapDeliveries: -1}, func(_ context.Context, e *consumer.Event) error {
 			if e.ID == "a.1" {
@@ -164,7 +164,7 @@ func TestTheBrokerEndsWhatNeverSucceeds(t *testing.T) {
 }
 
 func TestSessionState(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "a", 1, 2, 3)
 		var states []string
 		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, e *consumer.Event) error {
@@ -186,8 +186,8 @@ func TestSessionState(t *testing.T) {
 	})
 }
 
-func TestIdleSessionsAreGivenBack(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestIdleSessionsAreClosed(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		stop := d.run(t, subscriber.SessionOptions{SessionIdle: 5 * time.Second}, nil)
 		d.publish(t, "a", 1)
 		settle(4 * time.Second)
@@ -201,20 +201,19 @@ func TestIdleSessionsAreGivenBack(t *testing.T) {
 			return err
 		}
 		if err := another(); err == nil {
-			t.Error("the session was given back before it was idle for 5 s")
+			t.Error("the session was closed before it was idle for 5 s")
 		}
 		settle(2 * time.Second)
 		if err := another(); err != nil {
-			t.Errorf("the session was not given back: %v", err)
+			t.Errorf("the session was not closed: %v", err)
 		}
 		stop()
 	})
 }
 
-// Idle sessions do not hold up others: a processor of one session gets through many in no
-// time, and holds no more than one idle.
-func TestManySessionsOfOneEvent(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// A processor with a limit of one session handles many sessions at once, and holds only one of them idle.
+func TestIdleSessionsDoNotBlockOthers(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		want := map[string][]string{}
 		for k := range 50 {
 			key := fmt.Sprintf("k%d", k)
@@ -234,14 +233,14 @@ func TestManySessionsOfOneEvent(t *testing.T) {
 			cancel()
 		}
 		if free != 49 {
-			t.Errorf("%d of 50 sessions were given back, want all but one", free)
+			t.Errorf("%d of 50 sessions were closed, want all but one", free)
 		}
 		stop()
 	})
 }
 
-func TestABusySessionGivesWay(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestBusySessionIsClosedAfterSessionMax(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "hot", numbers(1, 100)...)
 		d.publish(t, "cold", 1)
 		var turned atomic.Bool
@@ -251,16 +250,16 @@ func TestABusySessionGivesWay(t *testing.T) {
 			return nil
 		})
 		time.Sleep(15 * time.Second)
-		if !turned.Load() { // before the stop, which gives the busy session back as well
-			t.Error("the other session had no turn")
+		if !turned.Load() { // before the stop, which also closes the busy session
+			t.Error("the other session was not handled")
 		}
 		stop()
 		d.wantInOrder(t, map[string][]string{"hot": ids("hot", 1, len(d.handled["hot"]))})
 	})
 }
 
-func TestDrainLetsHandlersFinish(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestDrainWaitsForHandlers(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "k", 1, 2)
 		stop := d.run(t, subscriber.SessionOptions{}, func(ctx context.Context, _ *consumer.Event) error {
 			time.Sleep(5 * time.Second)
@@ -270,7 +269,7 @@ func TestDrainLetsHandlersFinish(t *testing.T) {
 		began := time.Now()
 		stop()
 		if took := time.Since(began); took != 4*time.Second {
-			t.Errorf("drain took %v, want the 4 s the handler still needed", took)
+			t.Errorf("drain took %v, want the remaining 4 s of the handler", took)
 		}
 		d.wantOutcomes(t, "k.1 fresh handled")
 		if d.left(t) != 1 {
@@ -283,13 +282,13 @@ func TestDrainLetsHandlersFinish(t *testing.T) {
 		}
 		messages, err := session.ReceiveMessages(t.Context(), 1, nil)
 		if err != nil || len(messages) != 1 || messages[0].DeliveryCount != 1 {
-			t.Errorf("what was left is %v, %v; want its first delivery", messages, err)
+			t.Errorf("the remaining message is %v, %v; want its first delivery", messages, err)
 		}
 	})
 }
 
-func TestDrainHasAnEnd(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+func TestDrainEndsAfterItsTimeout(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "k", 1)
 		var cause error
 		stop := d.run(t, subscriber.SessionOptions{DrainTimeout: 3 * time.Second}, func(ctx context.Context, _ *consumer.Event) error {
@@ -306,9 +305,9 @@ func TestDrainHasAnEnd(t *testing.T) {
 	})
 }
 
-// What is accepted no more during a drain, the broker gives to others.
-func TestNoSessionIsTakenDuringADrain(t *testing.T) {
-	inBubble(t, func(t *testing.T, d *desk) {
+// Requests for sessions are canceled at the broker, so that it grants sessions to other consumers.
+func TestNoSessionIsAcceptedDuringADrain(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "k", 1)
 		stop := d.run(t, subscriber.SessionOptions{}, func(context.Context, *consumer.Event) error {
 			time.Sleep(10 * time.Second)
@@ -321,7 +320,7 @@ func TestNoSessionIsTakenDuringADrain(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		if _, err := d.client.AcceptNextSessionForSubscription(ctx, topic, subscription, nil); err != nil {
-			t.Errorf("a session that came during the drain: %v", err)
+			t.Errorf("a session that got messages during the drain: %v", err)
 		}
 		settle(time.Minute)
 	})

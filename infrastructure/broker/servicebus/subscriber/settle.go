@@ -10,21 +10,21 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// requestTimeout bounds a settlement, a request and the closing of a link.
+// requestTimeout bounds a settlement, a request and the detaching of a link.
 const requestTimeout = 10 * time.Second
 
-// settle tells the broker how a delivery ended, waits for it to confirm that, and reports
-// whether it did before ctx ended.
+// settle settles a delivery by the error in out, and sets the action of out. It reports whether the broker
+// confirmed the settlement before ctx ended.
 func settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, out *consumer.Outcome) bool {
 	var err error
-	letter, dead := errors.AsType[*consumer.DeadLetterError](out.Err)
+	reason, dead := errors.AsType[*consumer.DeadLetterError](out.Err)
 	switch {
 	case out.Err == nil:
 		err = r.AcceptMessage(ctx, m)
 	case dead:
 		out.Action = consumer.DeadLettered
 		err = r.RejectMessage(ctx, m, &amqp.Error{Condition: "com.microsoft:dead-letter", Info: map[string]any{
-			"DeadLetterReason": letter.Reason, "DeadLetterErrorDescription": letter.Description(),
+			"DeadLetterReason": reason.Reason, "DeadLetterErrorDescription": reason.Description(),
 		}})
 	case errors.Is(out.Err, consumer.Defer()):
 		out.Action = consumer.Deferred
@@ -39,7 +39,7 @@ func settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, out *consume
 	return err == nil
 }
 
-// bounded is a context for a settlement: it outlives ctx by requestTimeout at most.
+// bounded returns a context for a settlement, which ends requestTimeout from now even if ctx has ended.
 func bounded(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 }

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// settlers are goroutines that wait for the broker to confirm settlements, as many as there
-// are at a time. They stay for the next ones: a new goroutine would grow its stack each time.
+// settlers is a pool of goroutines that wait for the confirmation of settlements. They are reused, because
+// a new goroutine would grow its stack each time.
 type settlers struct {
-	tasks chan func(ctx context.Context) // unbuffered: taken by one that is free
-	over  chan struct{}                  // closed when there will be no more
+	tasks chan func(ctx context.Context) // unbuffered: received by an idle goroutine
+	done  chan struct{}                  // closed by end
 	all   sync.WaitGroup
 }
 
 func newSettlers() *settlers {
-	return &settlers{tasks: make(chan func(context.Context)), over: make(chan struct{})}
+	return &settlers{tasks: make(chan func(context.Context)), done: make(chan struct{})}
 }
 
-// run lets a settler carry out a task with a context that holds for requestTimeout.
+// run calls task in a goroutine of the pool, with a context that lasts at least requestTimeout.
 func (s *settlers) run(ctx context.Context, task func(ctx context.Context)) {
 	select {
 	case s.tasks <- task:
@@ -29,13 +29,13 @@ func (s *settlers) run(ctx context.Context, task func(ctx context.Context)) {
 
 func (s *settlers) settle(ctx context.Context, task func(ctx context.Context)) {
 	for task != nil {
-		task = s.share(ctx, task)
+		task = s.runShared(ctx, task)
 	}
 }
 
-// share carries out tasks with one context for a second, and returns the next one; nil if
-// there is none.
-func (s *settlers) share(ctx context.Context, task func(ctx context.Context)) (next func(ctx context.Context)) {
+// runShared runs tasks with one context for a second, so that not every task needs a context of its own. It
+// returns the next task, or nil after end.
+func (s *settlers) runShared(ctx context.Context, task func(ctx context.Context)) (next func(ctx context.Context)) {
 	const shared = time.Second
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout+shared)
 	defer cancel()
@@ -46,14 +46,14 @@ func (s *settlers) share(ctx context.Context, task func(ctx context.Context)) (n
 			if time.Now().After(until) {
 				return task
 			}
-		case <-s.over:
+		case <-s.done:
 			return nil
 		}
 	}
 }
 
-// end waits for the settlers, who have no more to do.
+// end ends the pool and waits for its goroutines. There must be no further tasks.
 func (s *settlers) end() {
-	close(s.over)
+	close(s.done)
 	s.all.Wait()
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Source is what a processor receives from.
+// Source is the address of a queue or subscription.
 type Source string
 
-// Subscription is the subscription of a topic.
+// Subscription returns the source of a subscription of a topic.
 func Subscription(topic, name string) Source {
 	if topic == "" || name == "" {
 		return ""
@@ -16,12 +16,12 @@ func Subscription(topic, name string) Source {
 	return Source(topic + "/Subscriptions/" + name)
 }
 
-// Queue is a queue.
+// Queue returns the source of a queue.
 func Queue(name string) Source { return Source(name) }
 
 const deadLetterQueue = "/$DeadLetterQueue"
 
-// DeadLetters is the dead-letter queue of s. It has no sessions: a Processor serves it.
+// DeadLetters returns the dead-letter queue of s. It has no sessions, so receive from it with a Processor.
 func (s Source) DeadLetters() Source { return s + deadLetterQueue }
 
 func (s Source) check() error {

@@ -29,26 +29,26 @@ const (
 
 var source = subscriber.Subscription(topic, subscription)
 
-// desk is a broker with a publisher, and what processors of it have seen.
-type desk struct {
+// broker is an emulator with a publisher, and records what its processors do.
+type broker struct {
 	server    *busemu.Server
 	namespace servicebus.ClientConfig
 	publisher *servicebus.Publisher
-	client    *azservicebus.Client // to look
+	client    *azservicebus.Client // for checks
 
 	mu       sync.Mutex    // guards the fields below
 	conns    []net.Conn    // of the processors
-	silence  chan struct{} // until it is closed, processors hear nothing; nil: they do
+	silence  chan struct{} // blocks the reads of processors until it is closed; nil: no block
 	handled  map[string][]string
 	outcomes []string // "id verdict action"
-	held     int      // handlers that run
-	most     int      // of them at a time
+	running  int      // handlers
+	most     int      // maximum of running
 }
 
-// inBubble runs a test in a bubble with a desk.
-func inBubble(t *testing.T, test func(t *testing.T, d *desk)) {
+// inBubble runs a test in a synctest bubble with a broker.
+func inBubble(t *testing.T, test func(t *testing.T, d *broker)) {
 	synctest.Test(t, func(t *testing.T) {
-		d := &desk{handled: map[string][]string{}}
+		d := &broker{handled: map[string][]string{}}
 		d.server = busemu.StartT(t, &busemu.Options{Addr: "-", AdminAddr: "-", Topology: &busemu.Topology{
 			Topics: []busemu.Topic{{
 				Name: topic,
@@ -83,7 +83,7 @@ func inBubble(t *testing.T, test func(t *testing.T, d *desk)) {
 	})
 }
 
-func (d *desk) dial(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+func (d *broker) dial(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
 	conn, err := d.server.Dial(ctx)
 	if err != nil {
 		return nil, err
@@ -94,32 +94,32 @@ func (d *desk) dial(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (n
 	return silencer{conn, d}, nil
 }
 
-// silencer is a connection by which nothing comes while its desk is silent.
+// silencer is a connection whose reads block while the broker is silent.
 type silencer struct {
 	net.Conn
-	desk *desk
+	broker *broker
 }
 
 func (s silencer) Read(b []byte) (int, error) {
 	n, err := s.Conn.Read(b)
-	s.desk.mu.Lock()
-	silence := s.desk.silence
-	s.desk.mu.Unlock()
+	s.broker.mu.Lock()
+	silence := s.broker.silence
+	s.broker.mu.Unlock()
 	if silence != nil {
 		<-silence
 	}
 	return n, err
 }
 
-// connections is how often processors connected.
-func (d *desk) connections() int {
+// connections returns the number of connections that processors have opened.
+func (d *broker) connections() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.conns)
 }
 
-// cut ends the processors' connections.
-func (d *desk) cut() {
+// cut closes the connections of processors.
+func (d *broker) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, c := range d.conns {
@@ -127,20 +127,20 @@ func (d *desk) cut() {
 	}
 }
 
-// run starts a session processor, and returns a function that stops it and waits.
-func (d *desk) run(t *testing.T, opts subscriber.SessionOptions, handler consumer.Handler) (stop func()) {
+// run starts a session processor. stop ends it and waits.
+func (d *broker) run(t *testing.T, opts subscriber.SessionOptions, handler consumer.Handler) (stop func()) {
 	t.Helper()
 	if opts.Observe == nil {
 		opts.Observe = d.observe
 	}
-	p, err := subscriber.NewSessionProcessor(d.namespace, source, d.noting(handler), &opts)
+	p, err := subscriber.NewSessionProcessor(d.namespace, source, d.recording(handler), &opts)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return d.start(t, p)
 }
 
-func (d *desk) start(t *testing.T, p interface {
+func (d *broker) start(t *testing.T, p interface {
 	Run(ctx context.Context) error
 },
 ) (stop func()) {
@@ -155,17 +155,17 @@ func (d *desk) start(t *testing.T, p interface {
 	}
 }
 
-func (d *desk) noting(handler consumer.Handler) consumer.Handler {
+func (d *broker) recording(handler consumer.Handler) consumer.Handler {
 	return func(ctx context.Context, e *consumer.Event) error {
 		d.mu.Lock()
 		d.handled[e.Key] = append(d.handled[e.Key], e.ID)
-		d.held++
-		d.most = max(d.most, d.held)
+		d.running++
+		d.most = max(d.most, d.running)
 		d.mu.Unlock()
 		defer func() {
 			d.mu.Lock()
 			defer d.mu.Unlock()
-			d.held--
+			d.running--
 		}()
 		if handler == nil {
 			return nil
@@ -174,13 +174,13 @@ func (d *desk) noting(handler consumer.Handler) consumer.Handler {
 	}
 }
 
-func (d *desk) observe(_ context.Context, o consumer.Outcome) {
+func (d *broker) observe(_ context.Context, o consumer.Outcome) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.outcomes = append(d.outcomes, fmt.Sprintf("%s %s %s", o.Event.ID, o.Verdict, o.Action))
 }
 
-func (d *desk) publish(t *testing.T, key string, sequences ...int) {
+func (d *broker) publish(t *testing.T, key string, sequences ...int) {
 	t.Helper()
 	g := relay.Group{Key: key}
 	for _, n := range sequences {
@@ -193,8 +193,8 @@ func (d *desk) publish(t *testing.T, key string, sequences ...int) {
 	}
 }
 
-// left is how many messages the subscription still has.
-func (d *desk) left(t *testing.T) int {
+// left returns the number of messages in the subscription.
+func (d *broker) left(t *testing.T) int {
 	t.Helper()
 	messages, err := d.server.Peek(entity, 1000)
 	if err != nil {
@@ -203,13 +203,13 @@ func (d *desk) left(t *testing.T) int {
 	return len(messages)
 }
 
-// settle lets time pass and all goroutines of the bubble come to rest.
+// settle advances the time and waits until all goroutines of the bubble block.
 func settle(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-func (d *desk) wantHandled(t *testing.T, want map[string][]string) {
+func (d *broker) wantHandled(t *testing.T, want map[string][]string) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -218,7 +218,7 @@ func (d *desk) wantHandled(t *testing.T, want map[string][]string) {
 	}
 }
 
-func (d *desk) wantOutcomes(t *testing.T, want ...string) {
+func (d *broker) wantOutcomes(t *testing.T, want ...string) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -227,8 +227,8 @@ func (d *desk) wantOutcomes(t *testing.T, want ...string) {
 	}
 }
 
-// inOrder fails if a key's events were handled in another order, or not all.
-func (d *desk) wantInOrder(t *testing.T, want map[string][]string) {
+// wantInOrder checks that all events of each key were handled in order, possibly with repeats.
+func (d *broker) wantInOrder(t *testing.T, want map[string][]string) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
