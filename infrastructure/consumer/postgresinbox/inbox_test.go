@@ -13,6 +13,7 @@ import (
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/postgresinbox"
 	"feedbox/tests/servers"
+	"feedbox/tests/testkit"
 )
 
 // billing is a consumer that adds up the sequences of a key's events.
@@ -21,9 +22,9 @@ type billing struct {
 	pool *pgxpool.Pool
 }
 
-func newBilling(t *testing.T) *billing {
+func newBilling(t *testing.T, server *servers.Postgres) *billing {
 	t.Helper()
-	pool, err := pgxpool.New(t.Context(), servers.StartPostgres(t).Database(t))
+	pool, err := pgxpool.New(t.Context(), server.Database(t))
 	must(t, err)
 	t.Cleanup(pool.Close)
 	b := &billing{pool: pool}
@@ -76,8 +77,14 @@ func (b *billing) want(t *testing.T, total int64, last *consumer.Event) {
 	}
 }
 
+// TestInbox runs all tests that need a server on one, because it takes seconds to start.
 func TestInbox(t *testing.T) {
-	b := newBilling(t)
+	server := servers.StartPostgres(t)
+	t.Run("each event has one effect", func(t *testing.T) { testEffects(t, newBilling(t, server)) })
+	t.Run("events without sequence are compared by version and id", func(t *testing.T) { testWithoutSequences(t, newBilling(t, server)) })
+}
+
+func testEffects(t *testing.T, b *billing) {
 	ctx := t.Context()
 	b.want(t, 0, nil)
 
@@ -99,9 +106,10 @@ func TestInbox(t *testing.T) {
 	other := make(chan error, 1)
 	must(t, b.Do(ctx, event(4), func(ctx context.Context, tx pgx.Tx) error {
 		go func() { other <- b.Do(t.Context(), event(4), b.add(event(4))) }()
-		for waits := false; !waits; time.Sleep(time.Millisecond) {
+		testkit.Eventually(t, time.Minute, "a transaction that waits for the row", func() (waits bool) {
 			must(t, b.pool.QueryRow(ctx, `SELECT count(*) > 0 FROM pg_locks WHERE NOT granted`).Scan(&waits))
-		}
+			return waits
+		})
 		return b.add(event(4))(ctx, tx)
 	}))
 	must(t, <-other)
@@ -132,8 +140,7 @@ func TestInbox(t *testing.T) {
 	b.want(t, 11, nil)
 }
 
-func TestEventsWithoutSequenceAreComparedByVersionAndID(t *testing.T) {
-	b := newBilling(t)
+func testWithoutSequences(t *testing.T, b *billing) {
 	bare := func(id string, version int64) *consumer.Event {
 		return &consumer.Event{ID: id, Key: "k", AggregateVersion: version}
 	}
