@@ -72,8 +72,8 @@ func New(container *azcosmos.ContainerClient, consumer string, opts *Options) (*
 	return &Inbox{container: container, consumer: consumer, ttl: ttl, known: make(map[string]stored)}, nil
 }
 
-// Last implements consumer.Inbox. If a replica lags behind the last write of this process, Last
-// returns the mark written by this process. If it lags behind the write of another process, Last
+// Last implements consumer.Inbox. If a replica has not received the last write of this process yet, Last
+// returns the mark written by this process. If it has not received a write of another process, Last
 // returns an older mark, and a handled event may be treated as fresh.
 func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	own, ok := b.recall(key)

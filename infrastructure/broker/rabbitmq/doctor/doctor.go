@@ -41,7 +41,7 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, _ time.
 	}
 }
 
-// advice tells the operator how to fix an error, by its reason.
+// advice contains the next step for each reason of an error.
 var advice = map[string]string{
 	"exchange_not_found": "declare the exchange, of type direct and durable, and bind a queue to it",
 	"access_refused":     "check user, password and virtual host of FEEDBOX_RABBITMQ_URL, and the user's permissions to write to the exchange",
