@@ -7,18 +7,18 @@ import (
 	"syscall"
 )
 
-// adviseStore adds to the error of an emulator's start what to do about the data folder.
-// With dir "", in memory, there is none.
+// adviseStore adds advice about the data folder to an emulator's start error. dir is "" for
+// an emulator in memory.
 func adviseStore(dir string, err error) error {
 	switch {
 	case err == nil || dir == "":
 		return err
 	case errors.Is(err, syscall.EAGAIN):
-		return fmt.Errorf("the data folder %s is in use by another process: stop that one, or give another --data-dir: %w", dir, err)
+		return fmt.Errorf("the data folder %s is in use by another process: stop that process, or give another --data-dir: %w", dir, err)
 	case isAny(err, fs.ErrPermission, fs.ErrNotExist, syscall.ENOTDIR, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT):
-		return fmt.Errorf("the data folder %s cannot be written: mend that, give another --data-dir, or keep nothing with --ephemeral: %w", dir, err)
+		return fmt.Errorf("the data folder %s cannot be written: make it writable, give another --data-dir, or use --ephemeral: %w", dir, err)
 	}
-	return fmt.Errorf("%w; if the data is damaged, move the folder %s away to start empty, or put a copy of it back", err, dir)
+	return fmt.Errorf("%w; if the data is damaged, move the folder %s away to start empty, or restore a copy", err, dir)
 }
 
 func isAny(err error, targets ...error) bool {

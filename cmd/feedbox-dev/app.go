@@ -24,7 +24,7 @@ const (
 	exitBroken  = 3
 )
 
-// usageError marks a command line that is wrong.
+// usageError marks an error of the command line: exit code 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
@@ -35,7 +35,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	opts := &options{}
 	root := &cobra.Command{
 		Use:           "feedbox-dev",
-		Short:         "Run the whole path on this machine: emulators, contacts API, relay, demo subscriber",
+		Short:         "Run emulators, contacts API, relay and a demo subscriber",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,
@@ -46,13 +46,13 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	alone := &options{}
 	emulatorsOnly := &cobra.Command{
 		Use:   "emulators",
-		Short: "Run the Cosmos DB and Service Bus emulators alone",
+		Short: "Run only the Cosmos DB and Service Bus emulators",
 		Args:  noArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return dev(cmd.Context(), alone, out, errOut, environ) },
 	}
 	alone.register(emulatorsOnly.Flags(), false)
 
-	root.AddCommand(emulatorsOnly, envCommand(out), healthCommand(out), loadCommand(out), spoilCommand(out), relayCommand(errOut, environ), dumpCommand(out), verifyCommand(out))
+	root.AddCommand(emulatorsOnly, envCommand(out), healthCommand(out), loadCommand(out), poisonCommand(out), relayCommand(errOut, environ), dumpCommand(out), verifyCommand(out))
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)
@@ -67,7 +67,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	return exitCode(err)
 }
 
-// exitCode is what a command line ends with.
+// exitCode returns the exit code for the result of a command line.
 func exitCode(err error) int {
 	if err == nil {
 		return exitOK
@@ -94,7 +94,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// dev runs until ctx ends.
+// dev runs emulators and service until ctx ends.
 func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []string) (err error) {
 	if err := opts.validate(); err != nil {
 		return usageError{err}
@@ -145,7 +145,7 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 		}
 		return servePage(ctx, p, bound.page, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })
 	}
-	parts, err := newService(ctx, opts, environ, bound, emulators, e, &printer{out: out, style: style, witness: seen}, log)
+	parts, err := newService(ctx, opts, environ, bound, emulators, e, &printer{out: out, style: style, seen: seen}, log)
 	if err != nil {
 		bound.close()
 		return err
@@ -160,8 +160,8 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	})
 }
 
-// announce says where everything is, also in files that go with the process, and
-// waits until ctx ends.
+// announce prints the endpoints, publishes them in files that are removed at the end, and
+// blocks until ctx ends.
 func announce(ctx context.Context, opts *options, out io.Writer, style console.Style, e endpoints) error {
 	retract, err := e.publish(opts)
 	if err != nil {

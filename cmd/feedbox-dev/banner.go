@@ -10,8 +10,8 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// print shows where everything is and what to try first. Each command stands on lines
-// of its own, ready to be copied.
+// print writes the endpoints and the first commands to try. Each command is on its own
+// lines, so that it can be copied.
 func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
 	row := func(pairs ...string) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -37,28 +37,28 @@ The connection strings, for the SDK of any language (gateway mode for Cosmos DB)
 `, e.cosmosConnectionString(), e.ServiceBusConnectionString)
 	}
 	if e.API != "" {
-		_, _ = fmt.Fprintf(out, "\nIn another terminal, a contact; its event appears below, and on the page:\n\n%s\n", e.curl())
+		_, _ = fmt.Fprintf(out, "\nCreate a contact in another terminal; its event appears below and on the page:\n\n%s\n", e.curl())
 	}
-	if flag := opts.found(); flag != nil {
-		_, _ = fmt.Fprintf(out, "\nWhat points feedbox and curl here:\n\neval \"$(%s)\"\n", strings.Join(append([]string{program(os.Args[0]), "env"}, flag...), " "))
+	if flag := opts.findFlags(); flag != nil {
+		_, _ = fmt.Fprintf(out, "\nPoint feedbox and curl to this process:\n\neval \"$(%s)\"\n", strings.Join(append([]string{program(os.Args[0]), "env"}, flag...), " "))
 	}
 	_, _ = fmt.Fprintln(out)
 }
 
-// curl is a shell line that creates a contact.
+// curl returns a shell command that creates a contact.
 func (e *endpoints) curl() string {
 	return `curl -i -X POST ` + e.API + `/api/contacts -H 'Content-Type: application/json' \
   -d '{"firstName":"John","lastName":"Doe","email":"johndoe@contoso.com","companyName":"Contoso"}'`
 }
 
-// cosmosConnectionString is in the form that the SDKs of all languages read.
+// cosmosConnectionString returns the form that the SDKs of all languages accept.
 func (e *endpoints) cosmosConnectionString() string {
 	return "AccountEndpoint=" + e.CosmosEndpoint + ";AccountKey=" + e.CosmosKey + ";"
 }
 
-// found is the flag by which other commands find this process, none if they find it
-// without. It is nil if they cannot find it.
-func (o *options) found() []string {
+// findFlags returns the flags with which other commands find this process; empty if they
+// need none, nil if they cannot find it.
+func (o *options) findFlags() []string {
 	switch {
 	case o.readyFile != "":
 		return []string{"--ready-file", quote(o.readyFile)}
@@ -70,8 +70,8 @@ func (o *options) found() []string {
 	return []string{}
 }
 
-// program is how this program is called: what `go run` builds has a name that nobody
-// types, in a cache whose folders end in -d or in a temporary one.
+// program returns the command that starts this program. `go run` builds it in a temporary
+// folder, or in a cache folder whose name ends in -d; then the path is no useful command.
 func program(path string) string {
 	folder := filepath.ToSlash(filepath.Dir(path))
 	if strings.Contains(folder, "/go-build") || strings.HasSuffix(folder, "-d") {
@@ -80,8 +80,8 @@ func program(path string) string {
 	return path
 }
 
-// brokerOf is the host of a connection string. Its key is no secret, but nothing to
-// read either: `feedbox-dev env` and the ready file have all of it.
+// brokerOf returns the endpoint of a connection string, which is enough for the banner:
+// `feedbox-dev env` and the ready file have the whole string.
 func brokerOf(connectionString string) string {
 	for part := range strings.SplitSeq(connectionString, ";") {
 		if address, ok := strings.CutPrefix(part, "Endpoint="); ok {

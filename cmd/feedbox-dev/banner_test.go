@@ -11,9 +11,9 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// What the banner says to type can be typed: each command is a line of its own, whole,
-// and a shell understands it.
-func TestBannerCanBeCopied(t *testing.T) {
+// The commands of the banner can be copied: each is complete, on its own lines, and valid
+// for a shell.
+func TestBannerCommandsCanBeCopied(t *testing.T) {
 	e := endpoints{
 		API: "http://127.0.0.1:1", Ops: "http://127.0.0.1:2", CosmosEndpoint: "http://127.0.0.1:3/", ServiceBusAdmin: "http://127.0.0.1:4",
 		ServiceBusConnectionString: "Endpoint=sb://127.0.0.1:5;SharedAccessKeyName=n;SharedAccessKey=k",
@@ -48,7 +48,7 @@ func TestBannerCanBeCopied(t *testing.T) {
 			t.Errorf("%q: %s\nwant %s", args, out.String(), want)
 		}
 		if strings.Contains(out.String(), "...") || !strings.Contains(out.String(), e.API+"/docs") {
-			t.Errorf("a part is left out:\n%s", out.String())
+			t.Errorf("a part is missing:\n%s", out.String())
 		}
 	}
 	for path, want := range map[string]string{
@@ -57,7 +57,7 @@ func TestBannerCanBeCopied(t *testing.T) {
 		"/home/x/.cache/go/3c/3cd0a1f2-d/feedbox-dev": "go run ./cmd/feedbox-dev",
 	} {
 		if got := program(path); got != want {
-			t.Errorf("%s is called as %q, want %q", path, got, want)
+			t.Errorf("the command of %s is %q, want %q", path, got, want)
 		}
 	}
 }

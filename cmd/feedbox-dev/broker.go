@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// broker takes the events. What differs between the kinds of broker stands in one file for each.
+// broker is the destination of the events. Each kind has its own file.
 type broker interface {
-	// variables point a process at the broker of e: names and values in turn.
+	// variables returns the FEEDBOX_ variables of the broker: alternating names and values.
 	variables(e *endpoints) []string
-	// rows are its lines of the banner: names and values in turn.
+	// rows returns the lines of the banner: alternating names and values.
 	rows(e *endpoints) []string
-	// copies returns why there can be no copy of every message for dump; nil if there can.
+	// copies returns an error if the broker cannot keep a copy of every message for dump.
 	copies() error
-	// subscriber makes what it takes to send events, with a copy of every message if record is
-	// set, and returns a consumer that shows them.
+	// subscriber creates the entities of the broker, with a copy of every message if record
+	// is set, and returns a consumer that prints the messages.
 	subscriber(ctx context.Context, e *endpoints, record bool, screen *printer, log *slog.Logger) (*demoSubscriber, error)
-	// empty takes the messages off a subscription until none came for idle. Of each key the
-	// order is kept. add is called from several goroutines.
+	// empty receives the messages of a subscription until none arrived for idle, in order per
+	// key. It calls add from several goroutines.
 	empty(ctx context.Context, e *endpoints, subscription string, idle time.Duration, add func(messageRecord)) error
 }
 
-// brokers make the broker that --broker names, by the scheme of its URL; nil for a URL that misses
-// something.
+// brokers has a constructor for each URL scheme of --broker. It returns nil for an
+// incomplete URL.
 var brokers = map[string]func(u *url.URL) broker{
 	"":      emulatedBroker,
 	"amqp":  rabbitBroker,
@@ -34,7 +34,7 @@ var brokers = map[string]func(u *url.URL) broker{
 	"https": sqsBroker,
 }
 
-// parseBroker reads --broker; empty is the Service Bus emulator.
+// parseBroker parses --broker; empty is the Service Bus emulator.
 func parseBroker(text string) (broker, error) {
 	u, err := url.Parse(text)
 	var b broker
@@ -44,7 +44,7 @@ func parseBroker(text string) (broker, error) {
 		}
 	}
 	if b == nil {
-		return nil, errors.New("--broker: give the URL of RabbitMQ, amqp://user:password@host:port/vhost, or of a FIFO queue of SQS, https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo")
+		return nil, errors.New("--broker: give the URL of RabbitMQ, amqp://user:password@host:port/vhost, or of an SQS FIFO queue, https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo")
 	}
 	return b, nil
 }

@@ -14,7 +14,7 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// rabbit is a RabbitMQ.
+// rabbit is a RabbitMQ server.
 type rabbit struct{ url *url.URL }
 
 func rabbitBroker(u *url.URL) broker { return &rabbit{u} }
@@ -31,7 +31,7 @@ func (r *rabbit) client() (*rabbitmq.Client, error) {
 	return rabbitmq.NewClient(rabbitmq.Config{URL: r.url.String(), Name: "feedbox-dev"})
 }
 
-// group is what a subscription of the Service Bus emulator is on RabbitMQ.
+// group returns the queues that correspond to a subscription of Service Bus.
 func (*rabbit) group(e *endpoints, subscription string) rabbitmq.Group {
 	return rabbitmq.Group{Name: e.Topic + "." + subscription, Queues: 4}
 }
@@ -63,7 +63,7 @@ func (r *rabbit) empty(ctx context.Context, e *endpoints, subscription string, i
 	receiving, stop := context.WithCancel(ctx)
 	defer stop()
 	var number atomic.Int64
-	quiet := time.AfterFunc(max(10*time.Second, idle), stop) // the first event may take longer than the next ones
+	quiet := time.AfterFunc(max(10*time.Second, idle), stop) // longer for the first event, because connecting takes time
 	c, err := rabbitmq.NewConsumer(client, r.group(e, subscription), func(_ context.Context, m *consumer.Event) error {
 		quiet.Reset(idle)
 		add(messageRecord{ID: m.ID, Session: m.Key, Subject: m.Action, Version: m.AggregateVersion, Sequence: m.Sequence, Number: number.Add(1)})

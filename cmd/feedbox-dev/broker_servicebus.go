@@ -20,7 +20,8 @@ func emulatedBroker(u *url.URL) broker {
 	return emulatedBus{}
 }
 
-// The emulator is there beside any broker: its variables are those of every process.
+// variables returns no address, because the emulator runs with any broker and its variables
+// are in endpoints.variables.
 func (emulatedBus) variables(*endpoints) []string {
 	return []string{"FEEDBOX_BROKER", config.BrokerServiceBus}
 }

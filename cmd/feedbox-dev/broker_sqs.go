@@ -18,10 +18,11 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// queue is a FIFO queue of SQS.
+// queue is an SQS FIFO queue.
 type queue struct{ at config.SQS }
 
-// sqsBroker reads the URL of a queue, which names the region, or the server that stands for SQS.
+// sqsBroker parses the URL of a queue. It contains the region, or the address of another
+// server with the API of SQS.
 func sqsBroker(u *url.URL) broker {
 	if u.Host == "" || !strings.HasSuffix(u.Path, ".fifo") {
 		return nil
@@ -33,7 +34,7 @@ func sqsBroker(u *url.URL) broker {
 	}
 	q.at.Endpoint = u.Scheme + "://" + u.Host
 	if cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")) == "" {
-		q.at.Region = "us-east-1" // such a server takes any
+		q.at.Region = "us-east-1" // such a server accepts any region
 	}
 	return q
 }
@@ -48,10 +49,10 @@ func (q *queue) variables(*endpoints) []string {
 func (q *queue) rows(*endpoints) []string { return []string{"SQS", q.at.QueueURL} }
 
 func (*queue) copies() error {
-	return errors.New("a queue of SQS has one reader, which is the demo subscriber")
+	return errors.New("an SQS queue has one reader, which is the demo subscriber")
 }
 
-// subscriber makes the queue unless it is there.
+// subscriber creates the queue if it does not exist.
 func (q *queue) subscriber(ctx context.Context, _ *endpoints, _ bool, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
 	client, err := wiring.SQSClient(q.at)
 	if err != nil {

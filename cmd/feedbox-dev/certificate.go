@@ -9,17 +9,17 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// certificateName is the file of the data folder that keeps certificate and key.
+// certificateName is the file in the data folder with certificate and key.
 const certificateName = "tls.pem"
 
-// certificate is that of both emulators, nil if none is to serve TLS. It is kept in the
-// data folder, so that who trusts it once does so after a restart; the files named by
-// flags have it without its key.
+// certificate returns the certificate of both emulators, nil if none serves TLS. It is kept
+// in the data folder, so that clients still trust it after a restart. The files named by
+// flags contain the certificate without its key.
 func (o *options) certificate(l *listeners) (*busemu.Certificate, error) {
 	if o.cosmosCert == "" && o.serviceBusCert == "" {
 		return nil, nil
 	}
-	hosts := []string{reachable(l.serviceBus)} // go-amqp verifies it with its port
+	hosts := []string{reachable(l.serviceBus)} // with the port, because go-amqp verifies host:port
 	for _, l := range []net.Listener{l.cosmos, l.serviceBusAdmin} {
 		if host, _, err := net.SplitHostPort(reachable(l)); err == nil {
 			hosts = append(hosts, host)
@@ -34,7 +34,7 @@ func (o *options) certificate(l *listeners) (*busemu.Certificate, error) {
 			continue
 		}
 		if err := os.WriteFile(file, made.PEM, 0o644); err != nil {
-			return nil, usageError{fmt.Errorf("--%s: %w; name a file that can be written", flag, err)}
+			return nil, usageError{fmt.Errorf("--%s: %w; name a writable file", flag, err)}
 		}
 	}
 	return made, nil
@@ -50,8 +50,8 @@ func (o *options) makeCertificate(hosts []string) (*busemu.Certificate, error) {
 	return busemu.KeepCertificate(filepath.Join(o.dataDir, certificateName), hosts...)
 }
 
-// reachable is the address that clients on this machine use: a listener on all addresses
-// is reached at the loopback one.
+// reachable returns the address for clients on this machine: the loopback address for a
+// listener on all addresses.
 func reachable(l net.Listener) string {
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {

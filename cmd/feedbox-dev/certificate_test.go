@@ -16,9 +16,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// With a certificate both emulators and the admin API are reached by TLS, by whoever
-// trusts the files, also after a restart.
-func TestTheEmulatorsSpeakTLS(t *testing.T) {
+// With a certificate, both emulators and the admin API serve TLS to clients that trust the
+// files. The certificate stays the same after a restart.
+func TestEmulatorsServeTLS(t *testing.T) {
 	dir := t.TempDir()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -27,15 +27,15 @@ func TestTheEmulatorsSpeakTLS(t *testing.T) {
 	if err := free.Close(); err != nil {
 		t.Fatal(err)
 	}
-	bus := free.Addr().String() // the same each time: go-amqp wants the port in the certificate
-	first := speakTLS(t, dir, bus)
-	if again := speakTLS(t, dir, bus); again != first {
-		t.Error("after a restart the certificate is another one")
+	bus := free.Addr().String() // the same after the restart, because the certificate contains the port
+	first := serveTLS(t, dir, bus)
+	if again := serveTLS(t, dir, bus); again != first {
+		t.Error("the certificate changed after a restart")
 	}
 }
 
-// speakTLS runs the emulators once and returns the certificate to trust.
-func speakTLS(t *testing.T, dir, bus string) string {
+// serveTLS runs the emulators once and returns the certificate to trust.
+func serveTLS(t *testing.T, dir, bus string) string {
 	t.Helper()
 	opts := &options{}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)

@@ -18,9 +18,9 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// When the broker's disk fails, feedbox-dev does not live on as a broker that refuses
-// everything: it ends, and says why and what to do.
-func TestAFailedDiskEndsTheProcess(t *testing.T) {
+// When the disk of the broker fails, feedbox-dev ends with the cause and the next step. It
+// does not continue as a broker that refuses everything.
+func TestDiskFailureEndsTheProcess(t *testing.T) {
 	var broken atomic.Bool
 	full := errors.New("no space left on device")
 	fs := errorfs.Wrap(vfs.Default, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -58,18 +58,16 @@ func TestAFailedDiskEndsTheProcess(t *testing.T) {
 	}
 }
 
-// awaitReady polls for the ready file of a process in this test.
+// awaitReady polls for the ready file of a feedbox-dev in this process.
 func awaitReady(t *testing.T, path string) *endpoints {
 	t.Helper()
-	for {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		e, err := readEndpoints(path)
 		if err == nil {
 			return e
 		}
-		select {
-		case <-time.After(10 * time.Millisecond):
-		case <-t.Context().Done():
-			t.Fatal(err)
+		if time.Now().After(deadline) {
+			t.Fatalf("feedbox-dev is not ready: %v", err)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// dumping are the flags of dump.
+// dumping has the flags of dump.
 type dumping struct {
 	place
 
@@ -22,21 +22,22 @@ func dumpCommand(out io.Writer) *cobra.Command {
 	d := &dumping{}
 	cmd := &cobra.Command{
 		Use:   "dump [--topic FILE] [--store FILE]",
-		Short: "Write down what a subscription and the store hold",
-		Long: `Write down what a subscription and the store hold, for feedbox-dev verify.
+		Short: "Dump a subscription and the store for verify",
+		Long: `Dump the messages of a subscription and the documents of the store, for feedbox-dev
+verify.
 
-The messages are taken off the subscription, in the order in which a consumer gets
-them. By default it is the one that feedbox-dev --record keeps for this; another one
-must have sessions and no other consumer.`,
+The messages are received and completed, in the order in which a consumer gets them.
+The default is the subscription that feedbox-dev --record creates. Another one must
+have sessions and no other consumer.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return d.run(cmd.Context(), out) },
 	}
 	flags := cmd.Flags()
 	d.register(flags)
-	flags.StringVar(&d.topic, "topic", "", "the file to write the messages to")
-	flags.StringVar(&d.store, "store", "", "the file to write contacts, events and parked events to")
-	flags.StringVar(&d.subscription, "subscription", recording, "the subscription to take the messages off")
-	flags.DurationVar(&d.idle, "idle", 2*time.Second, "the subscription counts as empty when nothing came for so long")
+	flags.StringVar(&d.topic, "topic", "", "file to write the messages to")
+	flags.StringVar(&d.store, "store", "", "file to write contacts, events and parked events to")
+	flags.StringVar(&d.subscription, "subscription", recording, "subscription to empty")
+	flags.DurationVar(&d.idle, "idle", 2*time.Second, "end when no message arrives for this long")
 	return cmd
 }
 
@@ -53,7 +54,7 @@ func (d *dumping) run(ctx context.Context, out io.Writer) error {
 	}
 	if d.topic != "" {
 		if err := e.broker.copies(); err != nil {
-			return usageError{fmt.Errorf("--topic: %w; --store can be dumped", err)}
+			return usageError{fmt.Errorf("--topic: %w; only --store can be dumped", err)}
 		}
 		n, err := record(d.topic, func(file *recordFile) error {
 			return e.broker.empty(ctx, e, d.subscription, d.idle, func(m messageRecord) { file.add(m) })
@@ -66,7 +67,7 @@ func (d *dumping) run(ctx context.Context, out io.Writer) error {
 	if d.store != "" {
 		n, err := record(d.store, func(file *recordFile) error {
 			return e.store.documents(ctx, e, func(raw []byte) error {
-				return file.addDocument(raw, func(why error) { _, _ = fmt.Fprintf(out, "left out: event %v\n", why) })
+				return file.addDocument(raw, func(why error) { _, _ = fmt.Fprintf(out, "omitted: event %v\n", why) })
 			})
 		})
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// sessionsAtOnce is how many sessions are emptied side by side.
+// sessionsAtOnce is the number of sessions that are emptied concurrently.
 const sessionsAtOnce = 16
 
 // empty implements broker.
@@ -24,7 +24,7 @@ func (emulatedBus) empty(ctx context.Context, e *endpoints, subscription string,
 	defer func() {
 		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 		defer cancel()
-		_ = client.Close(closing) // all that mattered was settled
+		_ = client.Close(closing) // all messages are settled already
 	}()
 	dump := &topicDump{client: client, topic: e.Topic, subscription: subscription, idle: idle, add: add, turn: make(chan struct{}, 1), emptied: -1}
 	group, workers := errgroup.WithContext(ctx)
@@ -34,18 +34,18 @@ func (emulatedBus) empty(ctx context.Context, e *endpoints, subscription string,
 	return errors.Join(group.Wait(), ctx.Err())
 }
 
-// topicDump is what the workers that empty a subscription share.
+// topicDump is the shared state of the workers that empty a subscription.
 type topicDump struct {
 	client              *azservicebus.Client
 	topic, subscription string
 	idle                time.Duration
 	add                 func(messageRecord)
-	released            atomic.Int64  // sessions given back, each perhaps before it was empty
-	turn                chan struct{} // capacity 1: held to ask for a session
-	emptied             int64         // guarded by turn: released when the broker began to find nothing
+	released            atomic.Int64  // sessions released, each perhaps before it was empty
+	turn                chan struct{} // capacity 1: held while requesting a session
+	emptied             int64         // guarded by turn: value of released when the broker last had no session
 }
 
-// work empties sessions until none is left.
+// work empties sessions until no session has messages.
 func (d *topicDump) work(ctx context.Context) error {
 	for {
 		session, err := d.accept(ctx)
@@ -63,7 +63,7 @@ func (d *topicDump) work(ctx context.Context) error {
 	}
 }
 
-// accept returns the next session that holds messages, nil if none does.
+// accept returns the next session with messages, nil if there is none.
 func (d *topicDump) accept(ctx context.Context) (*azservicebus.SessionReceiver, error) {
 	select {
 	case d.turn <- struct{}{}:
@@ -86,22 +86,22 @@ func (d *topicDump) accept(ctx context.Context) (*azservicebus.SessionReceiver, 
 		case !errors.Is(err, context.DeadlineExceeded):
 			return nil, err
 		case idle == answerTimeout:
-			return nil, fmt.Errorf("the broker did not say within %s whether a session holds messages: %w", idle, err)
+			return nil, fmt.Errorf("no reply from the broker within %s about the next session: %w", idle, err)
 		}
 	}
 }
 
-// ask takes the next session that holds messages, or fails. The client has the broker
-// answer shortly before the time is over (azservicebus, session_receiver.go): an end
-// without its answer says nothing of the subscription, only that something was slow.
+// ask accepts the next session with messages. The client makes the broker reply shortly
+// before the timeout (azservicebus, session_receiver.go). So a timeout without a reply does
+// not mean that the subscription is empty, only that something was slow.
 func (d *topicDump) ask(ctx context.Context, idle time.Duration) (*azservicebus.SessionReceiver, error) {
 	wait, cancel := context.WithTimeout(ctx, idle)
 	defer cancel()
 	return d.client.AcceptNextSessionForSubscription(wait, d.topic, d.subscription, nil)
 }
 
-// take settles the messages of a session one by one: the client may turn the order
-// round if it is asked for several (azservicebus, receiver.go, newReleaserFunc).
+// take settles the messages of a session one by one, because the client may reverse the
+// order if it receives several (azservicebus, receiver.go, newReleaserFunc).
 func (d *topicDump) take(ctx context.Context, session *azservicebus.SessionReceiver) error {
 	for {
 		wait, cancel := context.WithTimeout(ctx, sessionIdle)
@@ -122,15 +122,15 @@ func (d *topicDump) take(ctx context.Context, session *azservicebus.SessionRecei
 }
 
 const (
-	sessionIdle   = 100 * time.Millisecond // when a session counts as empty: it is offered again if it is not
-	answerTimeout = time.Minute            // how long the broker may take to offer a session
+	sessionIdle   = 100 * time.Millisecond // then a session is released; the broker offers it again if it has messages
+	answerTimeout = time.Minute            // of the broker, to offer a session
 )
 
-// recordOf reads what verify needs. A message without it is written as it is, and
-// refused by verify.
+// recordOf returns the record of a message. Missing members stay empty; verify refuses such
+// a record.
 func recordOf(m *azservicebus.ReceivedMessage) messageRecord {
 	var body struct{ AggregateVersion, Sequence int64 }
-	_ = json.Unmarshal(m.Body, &body) // a body that is no event has no sequence, which verify refuses
+	_ = json.Unmarshal(m.Body, &body) // sequence stays 0 if the body is no event; verify refuses that
 	r := messageRecord{ID: m.MessageID, Version: body.AggregateVersion, Sequence: body.Sequence}
 	if m.SessionID != nil {
 		r.Session = *m.SessionID

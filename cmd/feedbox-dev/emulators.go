@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// The demo topology: the names the service's configuration has as defaults.
+// The demo topology. The names are the defaults of the service's configuration.
 const (
 	database     = "contacts"
 	data         = "data"
@@ -21,7 +21,7 @@ const (
 	parked       = "parked"
 	topic        = "contacts"
 	subscription = "all"
-	recording    = "record" // made by --record, emptied by dump
+	recording    = "record" // created by --record, emptied by dump
 
 	duplicateWindow = 10 * time.Minute
 )
@@ -32,7 +32,7 @@ type emulators struct {
 	bus    *busemu.Server
 }
 
-// startEmulators serves both on the bound listeners, which they own from then on.
+// startEmulators serves both emulators on the bound listeners. The emulators then own them.
 func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.Logger) (*emulators, error) {
 	cosmosDir, busDir := "", ""
 	if !opts.ephemeral {
@@ -81,7 +81,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	return e, nil
 }
 
-// ensureTopology creates what is missing; what is there is left as it is.
+// ensureTopology creates missing containers and entities. It does not change existing ones.
 func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 	for _, c := range []cosmosemu.ContainerProps{
 		{ID: data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: opts.partitions},
@@ -111,10 +111,10 @@ func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 	return nil
 }
 
-// errDisk says that what an emulator acknowledged can no longer be kept.
-var errDisk = errors.New("an emulator cannot keep its data")
+// errDisk means that an emulator can no longer store data durably.
+var errDisk = errors.New("an emulator cannot write its data")
 
-// watch runs do, and ends it when the disk of an emulator fails.
+// watch runs do, and cancels it when the disk of an emulator fails.
 func (e *emulators) watch(ctx context.Context, do func(ctx context.Context) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
@@ -131,7 +131,7 @@ func (e *emulators) watch(ctx context.Context, do func(ctx context.Context) erro
 		case <-ctx.Done():
 			return
 		}
-		end(fmt.Errorf("%w: %s: %w; see that the disk has space and the folder is writable, then start again: nothing acknowledged is lost", errDisk, name, err))
+		end(fmt.Errorf("%w: %s: %w; make sure that the disk has space and the folder is writable, then start again: nothing acknowledged is lost", errDisk, name, err))
 	}()
 	err := do(ctx)
 	end(nil)
@@ -144,7 +144,7 @@ func (e *emulators) watch(ctx context.Context, do func(ctx context.Context) erro
 
 func (e *emulators) close() error { return errors.Join(e.bus.Close(), e.cosmos.Close()) }
 
-// endpoints describes the emulators to other processes.
+// endpoints returns the endpoints of the emulators, for other processes.
 func (e *emulators) endpoints() endpoints {
 	return endpoints{
 		PID:            os.Getpid(),

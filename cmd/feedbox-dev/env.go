@@ -14,16 +14,16 @@ func envCommand(out io.Writer) *cobra.Command {
 	p := &place{}
 	cmd := &cobra.Command{
 		Use:   "env",
-		Short: "Print the shell lines that point feedbox and curl at the running feedbox-dev",
-		Long: `Print the shell lines that point feedbox and curl at the running feedbox-dev:
+		Short: "Print environment variables for feedbox and curl",
+		Long: `Print shell commands that point feedbox and curl to the running feedbox-dev:
 
   eval "$(feedbox-dev env)"
   feedbox lag
   curl -i "$API/api/contacts"
 
 They set the FEEDBOX_ variables of its emulators, and API, OPS and ADMIN to the
-addresses of the contacts API, of its operations endpoints and of the Service Bus
-emulator's admin API.`,
+addresses of the contacts API, the operations endpoints and the admin API of the
+Service Bus emulator.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.env(cmd.Context(), out) },
 	}
@@ -40,7 +40,7 @@ func (p *place) env(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// variables point a process at store and broker: names and values in turn.
+// variables returns the variables for store and broker: alternating names and values.
 func (e *endpoints) variables() []string {
 	return slices.Concat(e.store.variables(e), e.broker.variables(e), []string{
 		"FEEDBOX_COSMOS_ENDPOINT", e.CosmosEndpoint,
@@ -54,9 +54,9 @@ func (e *endpoints) variables() []string {
 	})
 }
 
-// environ are the variables as an environment has them.
+// environ returns the variables as NAME=value.
 func (e *endpoints) environ() []string {
-	pairs := append(e.variables(), "FEEDBOX_SERVICEBUS_NAMESPACE", "") // an empty value is no value
+	pairs := append(e.variables(), "FEEDBOX_SERVICEBUS_NAMESPACE", "") // unset it, because it excludes a connection string
 	environ := make([]string, 0, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {
 		environ = append(environ, pairs[i]+"="+pairs[i+1])
@@ -64,8 +64,8 @@ func (e *endpoints) environ() []string {
 	return environ
 }
 
-// exports are lines for a shell that set variables, given as names and values in turn.
-// One without a value is left out.
+// exports returns shell commands that set variables, given as alternating names and values.
+// It omits variables without a value.
 func exports(pairs ...string) string {
 	var lines strings.Builder
 	for i := 0; i < len(pairs); i += 2 {
@@ -76,5 +76,5 @@ func exports(pairs ...string) string {
 	return lines.String()
 }
 
-// quote makes one word of a shell out of any text.
+// quote returns text as one word of a shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

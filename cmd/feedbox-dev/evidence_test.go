@@ -7,10 +7,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
-// The README's way to check the outbox: run everything, put load on it, dump, verify.
+// The walk of the README: run everything, put load on it, dump, verify.
 func TestLoadDumpVerify(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -29,15 +28,7 @@ func TestLoadDumpVerify(t *testing.T) {
 			t.Errorf("feedbox-dev ended with code %d", code)
 		}
 	}()
-	for deadline := time.Now().Add(time.Minute); ; {
-		if _, err := os.Stat(in("ready.json")); err == nil {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("feedbox-dev is not ready")
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+	awaitReady(t, in("ready.json"))
 	command := func(want int, args ...string) string {
 		t.Helper()
 		var out, errOut bytes.Buffer
@@ -53,14 +44,14 @@ func TestLoadDumpVerify(t *testing.T) {
 		t.Errorf("verdict:\n%s", out)
 	}
 
-	// What nobody could send breaks no promise, but is told of.
-	command(exitOK, "spoil", "--ready-file", in("ready.json"))
+	// A poison event breaks no promise, but dump reports it.
+	command(exitOK, "poison", "--ready-file", in("ready.json"))
 	if out := command(exitOK, "dump", "--ready-file", in("ready.json"), "--store", in("store.jsonl")); !strings.Contains(out, "it has no action") {
 		t.Errorf("dump:\n%s", out)
 	}
 	command(exitOK, files...)
 
-	// A message less is a breach.
+	// A missing message is a breach.
 	text, err := os.ReadFile(in("topic.jsonl"))
 	if err != nil {
 		t.Fatal(err)

@@ -12,19 +12,19 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// healthTimeout bounds the wait for an answer of one emulator.
+// healthTimeout bounds the wait for the reply of one emulator.
 const healthTimeout = 5 * time.Second
 
 func healthCommand(out io.Writer) *cobra.Command {
 	p := &place{}
 	cmd := &cobra.Command{
 		Use:   "healthcheck",
-		Short: "Say whether the running emulators answer, for containers and scripts: exit code 0 or 1",
+		Short: "Check that the running emulators answer: exit code 0 or 1",
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			e, err := p.findLiving(cmd.Context())
 			if usage, ok := errors.AsType[usageError](err); ok {
-				return usage.error // a container knows 0 and 1 only
+				return usage.error // because a container health check allows 0 and 1 only
 			}
 			if err != nil {
 				return err
@@ -40,8 +40,9 @@ func healthCommand(out io.Writer) *cobra.Command {
 	return cmd
 }
 
-// check asks both emulators. That one answers is enough, for example that a key is
-// missing; and its certificate, which nobody here has been told to trust, does not matter.
+// check sends a request to both emulators. Any reply below 500 is healthy, also a refusal
+// because the key is missing. The certificate is not verified, because this process does
+// not know the file with the trusted one.
 func (e *endpoints) check(ctx context.Context) error {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	defer transport.CloseIdleConnections()

@@ -9,14 +9,14 @@ import (
 	"syscall"
 )
 
-// listeners are all the sockets of the process. They are bound before any client
-// is built: azcosmos remembers a failed first contact for five minutes.
+// listeners has all sockets of the process. They are bound before any client is built,
+// because azcosmos caches a failed first request for five minutes.
 type listeners struct {
 	api, ops, page, cosmos, serviceBus, serviceBusAdmin net.Listener
 }
 
-// bind opens every socket. A port that is taken is replaced by a free one, said
-// on out, unless the user asked for it: then it is an error.
+// bind opens every socket. If a port is in use, it takes a free one and prints it on out.
+// If the user gave the address as a flag, it returns an error instead.
 func bind(ctx context.Context, opts *options, out io.Writer) (*listeners, error) {
 	l := &listeners{}
 	for _, s := range []struct {
@@ -50,7 +50,7 @@ func bindOne(ctx context.Context, flag, addr string, asked bool, out io.Writer) 
 		return l, nil
 	}
 	if asked || !errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("--%s %s: %w; stop what uses it, or give another address", flag, addr, err)
+		return nil, fmt.Errorf("--%s %s: %w; stop the process that uses it, or give another address", flag, addr, err)
 	}
 	host, _, splitErr := net.SplitHostPort(addr)
 	if splitErr != nil {
@@ -60,12 +60,12 @@ func bindOne(ctx context.Context, flag, addr string, asked bool, out io.Writer) 
 	if err != nil {
 		return nil, fmt.Errorf("--%s: no free port on %s: %w", flag, host, err)
 	}
-	_, _ = fmt.Fprintf(out, "%s is taken; %s is at %s instead\n", addr, flag, l.Addr())
+	_, _ = fmt.Fprintf(out, "%s is in use; %s is at %s instead\n", addr, flag, l.Addr())
 	return l, nil
 }
 
-// close closes what was bound; serving closes its listener itself, so this is
-// for the paths on which serving never began.
+// close closes the listeners. It is for starts that failed before serving, because a server
+// closes its own listener.
 func (l *listeners) close() {
 	for _, one := range []net.Listener{l.cosmos, l.serviceBus, l.serviceBusAdmin, l.api, l.ops, l.page} {
 		if one != nil {

@@ -14,7 +14,7 @@ import (
 	"feedbox/infrastructure/lab/workload"
 )
 
-// loading are the flags of load.
+// loading has the flags of load.
 type loading struct {
 	place
 
@@ -28,28 +28,28 @@ func loadCommand(out io.Writer) *cobra.Command {
 	l := &loading{}
 	cmd := &cobra.Command{
 		Use:   "load --history FILE",
-		Short: "Change contacts through the API and write down what was answered",
-		Long: `Change contacts through the API, as several clients at once, and write down what
-they were told, for feedbox-dev verify. Kill and restart what you like meanwhile: a
-request without an answer counts as one of unknown outcome.
+		Short: "Change contacts through the API and record the outcomes",
+		Long: `Change contacts through the API with several concurrent clients and record the
+outcomes for feedbox-dev verify. You can kill and restart processes meanwhile: the
+outcome of a request without a reply is unknown.
 
-The API is that of the running feedbox-dev, or the one that --api names.`,
+The API is that of the running feedbox-dev, or the one of --api.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return l.run(cmd.Context(), out) },
 	}
 	flags := cmd.Flags()
 	l.register(flags)
-	flags.StringVar(&l.api, "api", "", "address of the contacts API, for example http://127.0.0.1:8080, instead of feedbox-dev's")
-	flags.StringVar(&l.history, "history", "", "the file to write, one JSON object for each request")
-	flags.IntVar(&l.contacts, "contacts", 100, "contacts to make")
+	flags.StringVar(&l.api, "api", "", "address of another contacts API, such as http://127.0.0.1:8080")
+	flags.StringVar(&l.history, "history", "", "file to write, one JSON object per request")
+	flags.IntVar(&l.contacts, "contacts", 100, "contacts to create")
 	flags.IntVar(&l.changes, "changes", 3000, "requests to send, creations included")
-	flags.IntVar(&l.writers, "writers", 8, "clients at once; not more than contacts, each of which has one")
-	flags.Float64Var(&l.rate, "rate", 100, "requests a second; 0 sends as fast as answers come")
-	flags.Int64Var(&l.seed, "seed", 1, "of the choice of contacts and changes")
+	flags.IntVar(&l.writers, "writers", 8, "concurrent clients, at most one per contact")
+	flags.Float64Var(&l.rate, "rate", 100, "requests per second; 0 is unlimited")
+	flags.Int64Var(&l.seed, "seed", 1, "seed of the choice of contacts and changes")
 	return cmd
 }
 
-// requestTimeout bounds a request; then its outcome is unknown.
+// requestTimeout bounds a request. After it the outcome is unknown.
 const requestTimeout = 10 * time.Second
 
 func (l *loading) run(ctx context.Context, out io.Writer) error {
@@ -62,7 +62,7 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 			return err
 		}
 		if l.api = e.API; l.api == "" {
-			return usageError{errors.New("there is no API: feedbox-dev emulators runs none; give one with --api")}
+			return usageError{errors.New("there is no API: feedbox-dev emulators does not run one; give an address with --api")}
 		}
 	}
 	history, err := createRecords(l.history)
@@ -87,12 +87,12 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 	if err == nil && done == 0 && load.Refused() == 0 {
 		err = fmt.Errorf("none of %d requests to %s was answered: start the API (feedbox-dev, feedbox api), or give its address with --api", l.changes, l.api)
 	}
-	_, _ = fmt.Fprintf(out, "%d changes of %d contacts in %s: %d of unknown outcome, %d turned away\n",
+	_, _ = fmt.Fprintf(out, "%d changes of %d contacts in %s: %d of unknown outcome, %d rejected\n",
 		done, len(acked), time.Since(began).Round(time.Millisecond), unknowns, load.Refused())
 	return err
 }
 
-// intent says what is about to happen.
+// intent describes the load that is about to start.
 func (l *loading) intent() string {
 	text := fmt.Sprintf("%d requests go to %s", l.changes, l.api)
 	if l.rate > 0 {
@@ -113,7 +113,7 @@ func (l *loading) validate() error {
 	case l.api != "" && !isURL(l.api):
 		return fmt.Errorf("--api %q: give a URL such as http://127.0.0.1:8080", l.api)
 	case l.history == "":
-		return errors.New("--history is missing: name the file to write")
+		return errors.New("--history is missing: give the file to write")
 	case l.contacts < 1 || l.changes < l.contacts || l.writers < 1 || l.rate < 0:
 		return fmt.Errorf("--contacts %d, --changes %d, --writers %d, --rate %v: contacts and writers are at least 1, changes at least as many as contacts, the rate is not negative",
 			l.contacts, l.changes, l.writers, l.rate)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMain lets the test binary be what feedbox-dev is for the playground: the program of
-// its relays.
+// TestMain lets the test binary run as a relay, because the playground starts its own binary
+// for its relays.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == relayCommandName {
 		main()

@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-// defaultDataDir is where the data are, relative to where feedbox-dev was started.
+// defaultDataDir is the data folder, relative to the working directory.
 const defaultDataDir = ".feedbox"
 
 // options are the flags of feedbox-dev; each has a working default.
@@ -34,12 +34,12 @@ type options struct {
 	logLevel        string
 	config          string
 	record          bool
-	store           string // URL of a database that serves in the place of the Cosmos DB emulator
-	broker          string // URL of a broker that serves in the place of the Service Bus emulator
-	alone           bool   // the emulators without the service
+	store           string // URL of a database to use instead of the Cosmos DB emulator
+	broker          string // URL of a broker to use instead of the Service Bus emulator
+	alone           bool   // only the emulators, without the service
 	play            playing
 
-	set     func(flag string) bool // whether the user gave the flag
+	set     func(flag string) bool // reports whether the user gave the flag
 	tuneBus func(*busemu.Options)  // for tests; may be nil
 }
 
@@ -47,54 +47,54 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	o.alone = !service
 	if service {
 		flags.StringVar(&o.api, "api", "127.0.0.1:8080", "address of the contacts API")
-		flags.StringVar(&o.page, "page", "127.0.0.1:8100", "address of the page for a browser")
-		flags.StringVar(&o.store, "store", "", "keep contacts and events in this database, postgres://user:password@host:port/database or firestore://project/database, in the place of the Cosmos DB emulator")
-		flags.StringVar(&o.broker, "broker", "", "send events to this broker, amqp://user:password@host:port/vhost of RabbitMQ or the URL of a FIFO queue of SQS, in the place of the Service Bus emulator")
+		flags.StringVar(&o.page, "page", "127.0.0.1:8100", "address of the web page")
+		flags.StringVar(&o.store, "store", "", "database instead of the Cosmos DB emulator: postgres://user:password@host:port/database or firestore://project/database")
+		flags.StringVar(&o.broker, "broker", "", "broker instead of the Service Bus emulator: amqp://user:password@host:port/vhost (RabbitMQ) or the URL of an SQS FIFO queue")
 		flags.StringVar(&o.ops, "ops", "127.0.0.1:8090", "address of the operations endpoints (health, metrics)")
 	}
 	flags.StringVar(&o.cosmos, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
 	flags.StringVar(&o.serviceBus, "servicebus", "127.0.0.1:5672", "address of the Service Bus emulator (AMQP)")
 	flags.StringVar(&o.serviceBusAdmin, "servicebus-admin", "127.0.0.1:5300", "address of the Service Bus emulator's admin API (HTTP)")
 	flags.IntVar(&o.partitions, "partitions", 4, "physical partitions of the data container, 1 to 64")
-	flags.StringVar(&o.dataDir, "data-dir", defaultDataDir, "folder of the emulators' data")
-	flags.BoolVar(&o.ephemeral, "ephemeral", false, "keep the emulators' data in memory and forget it at exit")
-	flags.StringVar(&o.readyFile, "ready-file", "", "write the endpoints to this JSON file once everything answers")
+	flags.StringVar(&o.dataDir, "data-dir", defaultDataDir, "data folder of the emulators")
+	flags.BoolVar(&o.ephemeral, "ephemeral", false, "keep the data in memory only")
+	flags.StringVar(&o.readyFile, "ready-file", "", "write the endpoints to this JSON file when ready")
 	if !service {
-		flags.StringVar(&o.cosmosCert, "cosmos-certificate", "", "serve the Cosmos DB emulator by HTTPS and write the certificate clients must trust to this PEM file")
-		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve the Service Bus emulator by TLS too, its admin API by HTTPS, and write the certificate clients must trust to this PEM file")
-		flags.BoolVar(&o.serviceBusIdle, "servicebus-end-idle", false, "end idle links of the Service Bus emulator after ten minutes and connections without links after five, as the service does")
-		flags.IntVar(&o.serviceBusCosts, "servicebus-credits", 0, "throttle the Service Bus emulator to so many credits a second: one for a message sent or delivered, ten for a management request; the service's Standard tier has 1000; 0 is no limit")
-		flags.StringVar(&o.config, "config", "", "create the entities of this Config.json of the official Service Bus emulator, too")
+		flags.StringVar(&o.cosmosCert, "cosmos-certificate", "", "serve Cosmos DB over HTTPS and write the certificate to this PEM file")
+		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve Service Bus over TLS, too, and write the certificate to this PEM file")
+		flags.BoolVar(&o.serviceBusIdle, "servicebus-end-idle", false, "close idle Service Bus links (10 min) and connections (5 min), as the service does")
+		flags.IntVar(&o.serviceBusCosts, "servicebus-credits", 0, "throttle Service Bus to this many credits per second (message 1, management request 10; Standard tier 1000; 0 = no limit)")
+		flags.StringVar(&o.config, "config", "", "create also the entities of this Config.json of the official Service Bus emulator")
 	}
 	if service {
 		o.play.register(flags)
 	}
-	flags.BoolVar(&o.record, "record", false, "keep a copy of every message in the subscription "+recording+", for feedbox-dev dump")
+	flags.BoolVar(&o.record, "record", false, "copy every message to the subscription "+recording+", for feedbox-dev dump")
 	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	o.set = flags.Changed
 }
 
-// storage says where the data are.
+// storage describes the location of the data.
 func (o *options) storage() string {
 	if o.ephemeral {
-		return "in memory, gone at exit"
+		return "in memory, lost at exit"
 	}
 	return o.dataDir
 }
 
-// intent says what is about to start.
+// intent describes the parts that are about to start.
 func (o *options) intent() string {
-	what := "starting the emulators of Cosmos DB and Service Bus"
+	parts := "starting the emulators of Cosmos DB and Service Bus"
 	switch {
 	case o.play.on:
-		what += ", the contacts API, " + strconv.Itoa(o.play.relays) + " relays as processes of their own and a consumer"
+		parts += ", the contacts API, " + strconv.Itoa(o.play.relays) + " relays as separate processes and a consumer"
 	case !o.alone:
-		what += ", the contacts API, the relay and a demo subscriber"
+		parts += ", the contacts API, the relay and a demo subscriber"
 	}
-	return what + "; data: " + o.storage()
+	return parts + "; data: " + o.storage()
 }
 
-// validate reports the first flag that cannot work, in words a user can act on.
+// validate returns an error for the first invalid flag.
 func (o *options) validate() error {
 	if o.partitions < 1 || o.partitions > 64 {
 		return fmt.Errorf("--partitions %d: give a number from 1 to 64", o.partitions)
@@ -107,16 +107,16 @@ func (o *options) validate() error {
 	}
 	o.ephemeral = o.ephemeral || o.play.on
 	if o.play.script {
-		o.page = "" // nobody looks
+		o.page = "" // a script has no browser
 	}
 	if (o.store != "" || o.broker != "") && o.play.on {
-		return fmt.Errorf("--store and --broker do not go with --play: the playground breaks the emulators")
+		return fmt.Errorf("--store and --broker exclude --play: the playground injects faults into the emulators")
 	}
 	if o.ephemeral && o.set("data-dir") {
 		return fmt.Errorf("--ephemeral and --data-dir exclude each other: leave one out")
 	}
 	if !o.ephemeral && o.dataDir == "" {
-		return fmt.Errorf("--data-dir is empty: name a folder, or use --ephemeral")
+		return fmt.Errorf("--data-dir is empty: give a folder, or use --ephemeral")
 	}
 	for flag, addr := range map[string]string{
 		"api": o.api, "ops": o.ops, "page": o.page, "cosmos": o.cosmos, "servicebus": o.serviceBus, "servicebus-admin": o.serviceBusAdmin,
@@ -134,7 +134,7 @@ func (o *options) validate() error {
 	}
 	if o.readyFile != "" {
 		if folder, err := os.Stat(filepath.Dir(o.readyFile)); err != nil || !folder.IsDir() {
-			return fmt.Errorf("--ready-file %s: there is no folder %s: make it, or name another file", o.readyFile, filepath.Dir(o.readyFile))
+			return fmt.Errorf("--ready-file %s: there is no folder %s: create it, or give another file", o.readyFile, filepath.Dir(o.readyFile))
 		}
 	}
 	return nil

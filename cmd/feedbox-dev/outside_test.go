@@ -10,14 +10,14 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// What --store and --broker name is what processes are pointed at, also by those that only
-// have the ready file, and what the banner shows, without a password.
-func TestServersOutside(t *testing.T) {
+// The servers of --store and --broker are in the FEEDBOX_ variables, also when read from the
+// ready file, and in the banner without a password.
+func TestServersOfFlagsAreUsed(t *testing.T) {
 	emulator := []string{"FIRESTORE_EMULATOR_HOST=127.0.0.1:9"}
 	for _, c := range []struct {
 		store, broker   string
 		environ         []string
-		variables, rows string // each is a part of the whole
+		variables, rows string // parts of the output
 	}{
 		{"", "", nil, "FEEDBOX_STORE=cosmos FEEDBOX_BROKER=servicebus", "Cosmos DB emulator"},
 		{"postgres://me:secret@db:5432/a", "amqp://me:secret@mq:5672/v", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://me:secret@db:5432/a FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqp://me:secret@mq:5672/v FEEDBOX_RABBITMQ_EXCHANGE=events", "postgres://me:xxxxx@db:5432/a"},
@@ -39,7 +39,7 @@ func TestServersOutside(t *testing.T) {
 			t.Fatal(err)
 		}
 		if again, err := readEndpoints(file); err != nil || !slices.Equal(again.environ(), e.environ()) {
-			t.Errorf("%s %s: by the ready file %v, %v", c.store, c.broker, again, err)
+			t.Errorf("%s %s: from the ready file %v, %v", c.store, c.broker, again, err)
 		}
 		var banner bytes.Buffer
 		e.print(&banner, console.Style{}, &options{})
@@ -49,7 +49,7 @@ func TestServersOutside(t *testing.T) {
 	}
 }
 
-func TestServersOutsideAreRefused(t *testing.T) {
+func TestIncompleteServerURLsAreRefused(t *testing.T) {
 	for _, store := range []string{"mysql://db/a", "firestore:///d", "db", "://", "/a"} {
 		if err := new(outside).choose(store, "", nil); err == nil || !strings.Contains(err.Error(), "--store: give the URL") {
 			t.Errorf("--store %s: %v", store, err)
@@ -62,11 +62,11 @@ func TestServersOutsideAreRefused(t *testing.T) {
 	}
 }
 
-// A copy of every message is refused where there can be none, before anything starts.
-func TestNoRecordOfSQS(t *testing.T) {
+// SQS cannot keep a copy of every message: --record is refused before anything starts.
+func TestRecordIsRefusedWithSQS(t *testing.T) {
 	var out, said bytes.Buffer
 	code := run(t.Context(), []string{"--record", "--broker", "http://127.0.0.1:7/1/c.fifo"}, &out, &said, nil)
-	if code != exitUsage || !strings.Contains(said.String(), "--record: a queue of SQS has one reader") || out.Len() > 0 {
+	if code != exitUsage || !strings.Contains(said.String(), "--record: an SQS queue has one reader") || out.Len() > 0 {
 		t.Errorf("%d %s %s", code, out.String(), said.String())
 	}
 }

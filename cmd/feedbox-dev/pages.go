@@ -13,8 +13,8 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// newPage is what feedbox-dev shows in a browser: operations, what a person may try, and
-// sections. Acts are allowed: all there is to harm is on this machine.
+// newPage returns the web page of feedbox-dev: operations, "Try it" and sections. Actions
+// are allowed, because they affect only this machine.
 func newPage(environ []string, l net.Listener, emulators *emulators, e *endpoints, seen *seenEvents, log *slog.Logger, sections ...page.Section) (*wiring.Page, error) {
 	environ = slices.Concat(environ, e.environ(), []string{
 		"FEEDBOX_CONSOLE_LISTEN=" + l.Addr().String(), "FEEDBOX_CONSOLE_METRICS=" + e.Ops + "/metrics",
@@ -28,7 +28,7 @@ func newPage(environ []string, l net.Listener, emulators *emulators, e *endpoint
 	if err != nil {
 		return nil, err
 	}
-	try := &trying{e: e, witness: seen}
+	try := &trying{e: e, seen: seen}
 	return wiring.NewPage(cfg, relay, wiring.Params{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient()}, wiring.PageOptions{
 		Title: "feedbox-dev", Actions: true, Receipts: seen,
 		After: append([]page.Section{try.section()}, sections...),

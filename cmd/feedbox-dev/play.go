@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// playing are the flags of the playground.
+// playing has the flags of the playground.
 type playing struct {
 	on     bool
 	script bool
@@ -33,32 +33,32 @@ type playing struct {
 }
 
 func (p *playing) register(flags *pflag.FlagSet) {
-	flags.BoolVar(&p.on, "play", false, "try to break the promise: load, relays as processes of their own, faults on demand, a verdict all the while; nothing is kept")
-	flags.BoolVar(&p.script, "script", false, "with --play: do the faults one after the other, without a browser, and print what they did")
-	flags.StringVar(&p.faults, "faults", "", "with --script: which, and for how long, such as kill,freeze=8s,clock (default all)")
-	flags.DurationVar(&p.pause, "pause", 4*time.Second, "with --script: time before each fault and after the last")
-	flags.IntVar(&p.relays, "relays", 3, "with --play: relays, 1 to 8")
-	flags.Float64Var(&p.rate, "rate", 50, "with --play: changes a second, 1 to 200")
-	flags.Uint64Var(&p.seed, "seed", 0, "with --play: of all choices; the one used is printed (default a random one)")
+	flags.BoolVar(&p.on, "play", false, "run the playground: load, relay processes, faults on demand, a live verdict")
+	flags.BoolVar(&p.script, "script", false, "with --play: inject the faults in sequence without a browser")
+	flags.StringVar(&p.faults, "faults", "", "with --script: faults and durations, such as kill,freeze=8s,clock (default all)")
+	flags.DurationVar(&p.pause, "pause", 4*time.Second, "with --script: pause before each fault and after the last")
+	flags.IntVar(&p.relays, "relays", 3, "with --play: number of relays, 1 to 8")
+	flags.Float64Var(&p.rate, "rate", 50, "with --play: changes per second, 1 to 200")
+	flags.Uint64Var(&p.seed, "seed", 0, "with --play: seed of all choices, printed at start (default random)")
 }
 
-// check reports the first flag that cannot work.
+// check returns an error for the first invalid flag.
 func (p *playing) check(set func(flag string) bool) error {
 	if !p.on {
 		for _, flag := range []string{"script", "faults", "pause", "relays", "rate", "seed"} {
 			if set(flag) {
-				return fmt.Errorf("--%s is for --play: give both", flag)
+				return fmt.Errorf("--%s needs --play: give both", flag)
 			}
 		}
 		return nil
 	}
 	for _, flag := range []string{"data-dir", "record"} {
 		if set(flag) {
-			return fmt.Errorf("--play and --%s exclude each other: the playground begins empty and keeps nothing", flag)
+			return fmt.Errorf("--play and --%s exclude each other: the playground starts empty and keeps nothing", flag)
 		}
 	}
 	if !p.script && (set("faults") || set("pause")) {
-		return errors.New("--faults and --pause are for --script: give it, too")
+		return errors.New("--faults and --pause need --script: give it, too")
 	}
 	if p.relays < 1 || p.relays > 8 {
 		return fmt.Errorf("--relays %d: give a number from 1 to 8", p.relays)
@@ -75,7 +75,8 @@ func (p *playing) check(set func(flag string) bool) error {
 	return nil
 }
 
-// run plays until ctx ends, or the script does. show has a section shown until then.
+// run runs the playground until ctx ends, or until the script ends. show serves the page
+// with a section until ctx ends.
 func (p *playing) run(ctx context.Context, emulators *emulators, e *endpoints, out io.Writer, style console.Style, show func(context.Context, ...page.Section) error) (err error) {
 	engine, err := p.start(ctx, emulators, e, out, style)
 	if err != nil {
@@ -88,7 +89,7 @@ func (p *playing) run(ctx context.Context, emulators *emulators, e *endpoints, o
 	return show(ctx, playpage.Section(engine, "play"))
 }
 
-// start runs the playground on what there is.
+// start starts the playground on the running emulators and API.
 func (p *playing) start(ctx context.Context, emulators *emulators, e *endpoints, out io.Writer, style console.Style) (*playground.Engine, error) {
 	cfg, err := config.LoadRelay(e.environ())
 	if err != nil {
@@ -104,11 +105,11 @@ func (p *playing) start(ctx context.Context, emulators *emulators, e *endpoints,
 		Relay: e.relayProcess, Relays: p.relays, Rate: p.rate, Seed: p.seed,
 		RetryParked: retryParked(operators), Owned: owned(operators),
 		Logged: func(entry playground.Entry) {
-			words := console.Clean(entry.Words)
+			text := console.Clean(entry.Text)
 			if entry.Bad {
-				words = style.Bad(words)
+				text = style.Bad(text)
 			}
-			_, _ = fmt.Fprintf(out, "%s  %s\n", style.Faint(entry.At.Format(time.TimeOnly)), words)
+			_, _ = fmt.Fprintf(out, "%s  %s\n", style.Faint(entry.At.Format(time.TimeOnly)), text)
 		},
 	}
 	if p.tamper != nil {
@@ -117,10 +118,11 @@ func (p *playing) start(ctx context.Context, emulators *emulators, e *endpoints,
 	return playground.Start(ctx, options)
 }
 
-// retryParked asks for what is parked of a key to be sent, as feedbox parked retry does.
+// retryParked requests that the parked events of a key are sent, as feedbox parked retry
+// does. It returns false if the key is not parked.
 func retryParked(o *operator.Operator) func(ctx context.Context, key string) (bool, error) {
 	return func(ctx context.Context, key string) (bool, error) {
-		_, err := o.Parked.SetIntent(ctx, key, relay.Intent{Verb: relay.VerbRetry, By: "playground", Note: "the contact is poisoned no more", At: time.Now()})
+		_, err := o.Parked.SetIntent(ctx, key, relay.Intent{Verb: relay.VerbRetry, By: "playground", Note: "the poison fault has ended", At: time.Now()})
 		if fault.Is(err, fault.NotFound) {
 			return false, nil
 		}
@@ -128,7 +130,7 @@ func retryParked(o *operator.Operator) func(ctx context.Context, key string) (bo
 	}
 }
 
-// owned counts the ranges of each relay.
+// owned returns the number of ranges of each relay.
 func owned(o *operator.Operator) func(ctx context.Context) (map[string]int, error) {
 	return func(ctx context.Context) (map[string]int, error) {
 		leases, err := o.Leases.Leases(ctx)

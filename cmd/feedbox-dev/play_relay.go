@@ -17,28 +17,28 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// relayCommandName is the command by which feedbox-dev runs itself as a relay.
+// relayCommandName is the hidden subcommand with which feedbox-dev starts itself as a relay.
 const relayCommandName = "playground-relay"
 
-// playgroundTimings make relays take over soon, so that there is something to see.
+// playgroundTimings shorten leases, because a takeover at the defaults takes too long to watch.
 var playgroundTimings = []string{
 	"FEEDBOX_LEASE_EXPIRY=3s", "FEEDBOX_LEASE_RENEW=1s", "FEEDBOX_LEASE_ACQUIRE=1s", "FEEDBOX_RELAY_POLL_MAX=50ms",
 	"FEEDBOX_EVENT_TTL=" + playgroundEventTTL.String(),
 }
 
 const (
-	// playgroundEventTTL bounds what hours of load leave in memory.
+	// playgroundEventTTL is short because the emulators keep the events of hours of load in memory.
 	playgroundEventTTL = 30 * time.Minute
-	// playgroundDrainPoll is how often relays look for what operators want of parked keys.
+	// playgroundDrainPoll is the interval at which relays read requests for parked keys.
 	playgroundDrainPoll = 500 * time.Millisecond
 )
 
-// relayCommand is a relay as a process of its own, as feedbox relay is. It ends with its
-// standard input, so that none is left over when the playground is killed.
+// relayCommand runs a relay as feedbox relay does. It ends when its standard input ends, so
+// that no relay survives a killed playground.
 func relayCommand(errOut io.Writer, environ []string) *cobra.Command {
 	return &cobra.Command{
 		Use:    relayCommandName,
-		Short:  "Run a relay of the playground, configured by FEEDBOX_ variables",
+		Short:  "Run a relay of the playground",
 		Hidden: true,
 		Args:   noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -62,23 +62,23 @@ func relayCommand(errOut io.Writer, environ []string) *cobra.Command {
 	}
 }
 
-// relayProcess is the command of a relay that reaches the emulators at these addresses.
+// relayProcess returns the command of a relay that uses the emulators at these addresses.
 func (e *endpoints) relayProcess(name, cosmos, bus string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
 	}
 	cmd := exec.Command(self, relayCommandName)
-	behind := *e
-	behind.CosmosEndpoint = "http://" + cosmos + "/"
-	behind.ServiceBusConnectionString = strings.Replace(e.ServiceBusConnectionString, brokerOf(e.ServiceBusConnectionString), "sb://"+bus, 1)
+	proxied := *e
+	proxied.CosmosEndpoint = "http://" + cosmos + "/"
+	proxied.ServiceBusConnectionString = strings.Replace(e.ServiceBusConnectionString, brokerOf(e.ServiceBusConnectionString), "sb://"+bus, 1)
 	for _, kv := range os.Environ() {
 		if !strings.HasPrefix(kv, "FEEDBOX_") {
 			cmd.Env = append(cmd.Env, kv)
 		}
 	}
 	cmd.Env = append(cmd.Env, playgroundTimings...)
-	cmd.Env = append(cmd.Env, behind.environ()...)
+	cmd.Env = append(cmd.Env, proxied.environ()...)
 	cmd.Env = append(cmd.Env, fmt.Sprintf("FEEDBOX_INSTANCE=%s", name), "FEEDBOX_LOG_LEVEL=error")
 	return cmd
 }

@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// playScript does the faults one after the other and prints what they did.
+// playScript injects the faults in sequence and prints their effects.
 func (p *playing) playScript(ctx context.Context, engine *playground.Engine, out io.Writer) error {
 	plan, err := playground.ParsePlan(p.faults)
 	if err != nil {
@@ -30,7 +30,7 @@ func (p *playing) playScript(ctx context.Context, engine *playground.Engine, out
 	return err
 }
 
-// summarise prints what each fault did, and the verdict.
+// summarise prints the effect of each fault, and the verdict.
 func summarise(out io.Writer, s *playground.State) error {
 	_, _ = fmt.Fprintln(out)
 	table := console.NewTable("FAULT", "LASTED", "LATE FOR", "P50", "P99")
@@ -50,12 +50,12 @@ func summarise(out io.Writer, s *playground.State) error {
 		table.Row(e.Fault.Title, lasted, late,
 			row(func(l playground.Latency) time.Duration { return l.P50 }), row(func(l playground.Latency) time.Duration { return l.P99 }))
 	}
-	if err := table.Write(out, "no fault was done"); err != nil {
+	if err := table.Write(out, "no fault was injected"); err != nil {
 		return err
 	}
 	_, _ = fmt.Fprintf(out, `
 P50 and P99 are latencies from the change to the consumer before, during and after the
-fault. LATE FOR is for how long, from the fault's beginning, some event was on its way for
+fault. LATE FOR is the time from the start of the fault until no event was in flight for
 more than %s.
 
 `, playground.Late)
@@ -70,12 +70,12 @@ more than %s.
 	for _, breach := range v.Breaches {
 		_, _ = fmt.Fprintln(out, console.Clean(breach))
 	}
-	_, err := fmt.Fprintf(out, "\nacknowledged %d, arrived %d, lost %d, doubled %d, out of order %d\n%d changes of unknown outcome, %d turned away; %d messages sent twice and dropped by the broker; seed %d\n",
-		s.Acked, s.Arrived, s.Lost(), s.Doubled(), s.Disordered(), s.Unknown, s.TurnedAway, s.Dropped, s.Seed)
+	_, err := fmt.Fprintf(out, "\nacknowledged %d, arrived %d, lost %d, doubled %d, out of order %d\n%d changes of unknown outcome, %d rejected; %d duplicates dropped by the broker; seed %d\n",
+		s.Acked, s.Arrived, s.Lost(), s.Doubled(), s.Disordered(), s.Unknown, s.Rejected, s.Dropped, s.Seed)
 	return err
 }
 
-// short is a latency in few digits.
+// short formats a latency with few digits.
 func short(d time.Duration) string {
 	switch {
 	case d == 0:

@@ -16,14 +16,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// What a running feedbox-dev keeps in its data folder besides the data.
+// Files of a running feedbox-dev in its data folder, besides the data.
 const (
 	readyName = "ready.json" // its endpoints
-	pidName   = "pid"        // the number of its process, and no more
+	pidName   = "pid"        // its process id only
 )
 
-// endpoints is the content of a ready file: all another process needs to use
-// what this one runs. The first three addresses are absent from `feedbox-dev emulators`.
+// endpoints is the content of a ready file: everything that another process needs to use
+// this one. `feedbox-dev emulators` has neither API, Ops nor Page.
 type endpoints struct {
 	PID                        int    `json:"pid"`
 	API                        string `json:"api,omitempty"`
@@ -42,7 +42,7 @@ type endpoints struct {
 	outside
 }
 
-// outside are the servers that --store and --broker name. The emulators are there beside them.
+// outside has the servers of --store and --broker. The emulators run in any case.
 type outside struct {
 	Store  string `json:"store,omitempty"`
 	Broker string `json:"broker,omitempty"`
@@ -51,7 +51,7 @@ type outside struct {
 	broker broker // that of Broker
 }
 
-// choose reads --store and --broker.
+// choose parses --store and --broker.
 func (o *outside) choose(store, broker string, environ []string) (err error) {
 	if o.store, o.Store, err = parseStore(store, environ); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (o *outside) choose(store, broker string, environ []string) (err error) {
 	return err
 }
 
-// write puts the file in place in one step, so that a reader who waits for it
-// never sees half of it. It holds the emulator's key, hence the mode.
+// write replaces the file atomically, so that a waiting reader never sees half of it. Only
+// the user can read it, because it contains the key of the emulator.
 func (e *endpoints) write(path string) error {
 	data, err := json.MarshalIndent(e, "", "  ")
 	if err != nil {
@@ -72,27 +72,24 @@ func (e *endpoints) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("write the endpoints: %w", err)
 	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // gone already once renamed
-	if _, err := tmp.Write(append(data, '\n')); err != nil {
-		_ = tmp.Close()
-		return fmt.Errorf("write the endpoints: %w", err)
+	defer func() { _ = os.Remove(tmp.Name()) }() // fails after the rename
+	_, err = tmp.Write(append(data, '\n'))
+	if err = errors.Join(err, tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), path)
 	}
-	if err := tmp.Close(); err != nil {
-		return fmt.Errorf("write the endpoints: %w", err)
-	}
-	if err := os.Rename(tmp.Name(), path); err != nil {
+	if err != nil {
 		return fmt.Errorf("write the endpoints: %w", err)
 	}
 	return nil
 }
 
-// publish leaves the endpoints where others look for them: the data folder, unless
-// there is none, and the ready file, if one was asked for. retract takes them away.
+// publish writes the endpoints to the data folder, unless there is none, and to the ready
+// file, if one was given. retract removes the files.
 func (e *endpoints) publish(opts *options) (retract func(), err error) {
 	var files []string
 	retract = func() {
 		for _, file := range files {
-			_ = os.Remove(file) // somebody else may have removed it
+			_ = os.Remove(file) // it may have been removed already
 		}
 	}
 	put := func(file string, write func(string) error) {
@@ -117,15 +114,15 @@ func (e *endpoints) publish(opts *options) (retract func(), err error) {
 	return retract, err
 }
 
-// place is how a command finds a running feedbox-dev.
+// place has the flags with which a command finds a running feedbox-dev.
 type place struct{ dataDir, readyFile string }
 
 func (p *place) register(flags *pflag.FlagSet) {
 	flags.StringVar(&p.dataDir, "data-dir", defaultDataDir, "data folder of the running feedbox-dev")
-	flags.StringVar(&p.readyFile, "ready-file", "", "the file of feedbox-dev --ready-file, instead of --data-dir")
+	flags.StringVar(&p.readyFile, "ready-file", "", "file of feedbox-dev --ready-file, instead of --data-dir")
 }
 
-// find reads where the running feedbox-dev is. What is wrong is wrong usage.
+// find reads the endpoints of the running feedbox-dev. Its errors are usage errors.
 func (p *place) find() (*endpoints, error) {
 	if p.readyFile != "" {
 		e, err := readEndpoints(p.readyFile)
@@ -136,7 +133,7 @@ func (p *place) find() (*endpoints, error) {
 	}
 	e, err := readEndpoints(filepath.Join(p.dataDir, readyName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usageError{fmt.Errorf("no feedbox-dev runs on the data folder %s: start it, go to the folder where you did, or name its data folder with --data-dir (or, of an --ephemeral one, its --ready-file)", p.dataDir)}
+		return nil, usageError{fmt.Errorf("no feedbox-dev runs on the data folder %s: start it, change to the folder where it was started, or give its --data-dir (with --ephemeral: its --ready-file)", p.dataDir)}
 	}
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--data-dir: %w", err)}
@@ -144,8 +141,8 @@ func (p *place) find() (*endpoints, error) {
 	return e, nil
 }
 
-// findLiving is find for commands that need it to answer now: what a killed process
-// left behind is no help.
+// findLiving is find for commands that need a running process. It also checks that the
+// process answers, because a killed one leaves its files.
 func (p *place) findLiving(ctx context.Context) (*endpoints, error) {
 	e, err := p.find()
 	if err != nil {
@@ -159,7 +156,7 @@ func (p *place) findLiving(ctx context.Context) (*endpoints, error) {
 			return e, conn.Close()
 		}
 	}
-	return nil, fmt.Errorf("the feedbox-dev that ran as process %d does not answer: start it again: %w", e.PID, err)
+	return nil, fmt.Errorf("feedbox-dev (process %d) does not answer: start it again: %w", e.PID, err)
 }
 
 func readEndpoints(path string) (*endpoints, error) {

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// recordFile writes records, one JSON object a line. add is safe for concurrent use.
+// recordFile writes records, one JSON object per line. add is safe for concurrent use.
 type recordFile struct {
 	mu    sync.Mutex // guards what follows
 	file  *os.File
@@ -20,8 +20,7 @@ type recordFile struct {
 	err   error // the first
 }
 
-// createRecords makes the file anew. An existing one is replaced only once there is
-// something to write, which is at once: nothing is kept of it.
+// createRecords creates the file; an existing one is truncated.
 func createRecords(path string) (*recordFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -43,7 +42,7 @@ func (f *recordFile) add(record any) {
 	}
 }
 
-// close completes the file and returns what went wrong since it was made.
+// close completes the file and returns the errors since it was created.
 func (f *recordFile) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,7 +52,7 @@ func (f *recordFile) close() error {
 	return nil
 }
 
-// record makes a file of what write adds to it, and returns how many records it has.
+// record creates a file, runs write to fill it, and returns the number of records.
 func record(path string, write func(file *recordFile) error) (n int, err error) {
 	file, err := createRecords(path)
 	if err != nil {
@@ -63,13 +62,13 @@ func record(path string, write func(file *recordFile) error) (n int, err error) 
 	return file.count, errors.Join(err, file.close())
 }
 
-// addDocument writes down a document of a store, unless verify has no use for it. An event that
-// is not as the service writes it, like that of spoil, is left out, and told is why.
-func (f *recordFile) addDocument(raw []byte, told func(why error)) error {
+// addDocument writes a document of a store, unless verify does not need it. It omits events
+// that the service would not write, like that of poison, and calls omitted with the reason.
+func (f *recordFile) addDocument(raw []byte, omitted func(why error)) error {
 	d, err := verify.DecodeDocument(raw)
 	switch {
 	case err != nil && d.Kind == verify.KindEvent:
-		told(err)
+		omitted(err)
 		return nil
 	case err == nil && d.Kind != verify.KindOther:
 		f.add(storeRecord(d))

@@ -14,24 +14,23 @@ import (
 	"feedbox/infrastructure/lab/workload"
 )
 
-// The files that verify reads hold one JSON object a line and no personal data: the
-// history of what clients were told (workload.Outcome), what a consumer received, in
-// order, and what the store holds.
+// The files of verify have one JSON object per line and no personal data: the outcomes that
+// clients saw (workload.Outcome), the messages of a consumer, in order, and the documents of
+// the store.
 
-// messageRecord is one message of the topic as a consumer received it.
+// messageRecord is one message of the topic, as a consumer received it.
 type messageRecord struct {
 	ID       string `json:"id"`
 	Session  string `json:"session"`
 	Subject  string `json:"subject"`
 	Version  int64  `json:"version"`
 	Sequence int64  `json:"sequence"`
-	// Number is the broker's sequence number. A second line with the same number is the
-	// broker's repetition of one message, and no duplicate. 0: not known.
+	// Number is the broker's sequence number, 0 if unknown. A second line with the same
+	// number is a redelivery, not a duplicate.
 	Number int64 `json:"number,omitempty"`
 }
 
-// storeRecord is one document of the store: a verify.Document with the names that its
-// members have in the file.
+// storeRecord is one document of the store: a verify.Document with the names of the file.
 type storeRecord struct {
 	// Kind is verify.KindAggregate, KindEvent or KindParked.
 	Kind     string `json:"kind"`
@@ -47,7 +46,7 @@ func checkOutcome(o workload.Outcome) error {
 	case o.Outcome != workload.Acked && o.Outcome != workload.Unknown:
 		return fmt.Errorf("outcome is %q: it must be %q or %q", o.Outcome, workload.Acked, workload.Unknown)
 	case o.Outcome == workload.Acked && o.Contact == "":
-		return errors.New("contact is missing: an acknowledged change has one")
+		return errors.New("contact is missing: an acknowledged change needs it")
 	}
 	return nil
 }
@@ -73,7 +72,7 @@ func checkStored(s storeRecord) error {
 	case s.Kind != verify.KindAggregate && s.Kind != verify.KindEvent:
 		return fmt.Errorf("kind is %q: it must be %s, %s or %s", s.Kind, verify.KindAggregate, verify.KindEvent, verify.KindParked)
 	case s.Kind == verify.KindEvent && s.Key == "":
-		return errors.New("key is missing: an event has one")
+		return errors.New("key is missing: an event needs it")
 	case s.Sequence < 1 || s.Version < 1:
 		return fmt.Errorf("sequence is %d and version %d: both count from 1", s.Sequence, s.Version)
 	}
@@ -83,8 +82,8 @@ func checkStored(s storeRecord) error {
 // lineLimit bounds a line of a file.
 const lineLimit = 1 << 20
 
-// readRecords gives each line of a file to use, after check. Errors name file and
-// line; they are wrong input.
+// readRecords checks each line of a file and passes it to use. Its errors contain file and
+// line; they are usage errors.
 func readRecords[R any](path string, check func(R) error, use func(R)) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -115,8 +114,8 @@ func readRecords[R any](path string, check func(R) error, use func(R)) error {
 	return nil
 }
 
-// decodeRecord refuses members that r does not have: a file of the wrong kind must not
-// pass for an empty one.
+// decodeRecord refuses unknown members. Otherwise a file of the wrong kind would be read as
+// empty records.
 func decodeRecord(line []byte, r any) error {
 	d := json.NewDecoder(bytes.NewReader(line))
 	d.DisallowUnknownFields()
@@ -124,10 +123,10 @@ func decodeRecord(line []byte, r any) error {
 		if errors.Is(err, io.ErrUnexpectedEOF) {
 			return errors.New("the JSON object is cut off")
 		}
-		return fmt.Errorf("no record of this file: %s", strings.TrimPrefix(err.Error(), "json: "))
+		return fmt.Errorf("not a record of this file: %s", strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("there is more than one JSON object on the line")
+		return errors.New("more than one JSON object on the line")
 	}
 	return nil
 }

@@ -9,35 +9,35 @@ import (
 	"feedbox/infrastructure/page/operations"
 )
 
-// seenEvents remembers what the demo subscriber received, for the page.
+// seenEvents keeps the last events of the demo subscriber, for the page.
 type seenEvents struct {
 	mu    sync.Mutex
 	byKey map[string]map[string]operations.Receipt
-	order []received // the oldest first
+	order []received // oldest first
 }
 
-// received is an event as the subscriber got it.
+// received is an event that the subscriber received.
 type received struct {
 	ID, Key, Action   string
 	Sequence, Version int64
 	Received          time.Time
 }
 
-// maxWitnessed bounds the events that are remembered.
-const maxWitnessed = 5000
+// maxSeen bounds the events kept.
+const maxSeen = 5000
 
 func newSeenEvents() *seenEvents {
 	return &seenEvents{byKey: map[string]map[string]operations.Receipt{}}
 }
 
-// saw notes an event. One that comes again keeps its first time.
-func (w *seenEvents) saw(e *consumer.Event) {
+// add adds an event. A redelivered one keeps its first time.
+func (w *seenEvents) add(e *consumer.Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, again := w.byKey[e.Key][e.ID]; again {
 		return
 	}
-	if len(w.order) == maxWitnessed {
+	if len(w.order) == maxSeen {
 		oldest := w.order[0]
 		w.order = slices.Delete(w.order, 0, 1)
 		delete(w.byKey[oldest.Key], oldest.ID)
@@ -64,7 +64,7 @@ func (w *seenEvents) OfKey(key string) map[string]operations.Receipt {
 	return seen
 }
 
-// last are the events received last, the latest first.
+// last returns the last n events, latest first.
 func (w *seenEvents) last(n int) []received {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -18,37 +18,36 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// What a demo wants differently from production, unless the environment says
-// otherwise: the first event after a quiet time at once, and a relay that goes on
-// soon after its predecessor was killed.
+// Defaults that differ from production, because a demo needs quick reactions: the first
+// event after a quiet time is sent at once, and a restarted relay gets its leases soon. The
+// environment overrides them.
 const (
 	pollMax     = 250 * time.Millisecond
 	leaseExpiry = 2 * time.Second
-	tokenKey    = "continuation tokens outlive this" // process; 32 bytes, as little a secret as the emulators' keys
+	tokenKey    = "continuation tokens outlive this" // 32 bytes; constant so that tokens stay valid after a restart
 )
 
 // flushTimeout bounds the last export of metrics and traces.
 const flushTimeout = 5 * time.Second
 
-// service is the contacts API and the relay, wired as in production and pointed
-// at the emulators, and a consumer of their events. Relay and consumer are nil if the
-// playground has its own.
+// service has the contacts API and the relay, wired as in production but with the emulators,
+// and a consumer of their events. Relay and consumer are nil if the playground has its own.
 type service struct {
 	relay, api *fx.App
 	subscriber *demoSubscriber
-	telemetry  *telemetry.Telemetry // of API and relay: one ops endpoint shows both
+	telemetry  *telemetry.Telemetry // of API and relay, because they share one ops endpoint
 }
 
-// newService configures all parts. FEEDBOX_ variables of the environment still
-// count for what the demo does not set itself.
+// newService configures all parts. FEEDBOX_ variables of the environment apply unless the
+// demo sets them itself.
 func newService(ctx context.Context, opts *options, environ []string, l *listeners, emulators *emulators, e endpoints, screen *printer, log *slog.Logger) (*service, error) {
 	environ = slices.Concat([]string{
 		"FEEDBOX_RELAY_POLL_MAX=" + pollMax.String(),
 		"FEEDBOX_LEASE_EXPIRY=" + leaseExpiry.String(),
 		"FEEDBOX_API_TOKEN_KEYS=" + base64.StdEncoding.EncodeToString([]byte(tokenKey)),
-		"FEEDBOX_API_DRAIN_DELAY=0s", // no balancer has to look
+		"FEEDBOX_API_DRAIN_DELAY=0s", // there is no load balancer to wait for
 	}, environ, []string{
-		"FEEDBOX_API_LISTEN=" + l.api.Addr().String(), // an address that others can reach needs FEEDBOX_AUTH
+		"FEEDBOX_API_LISTEN=" + l.api.Addr().String(), // checked: a public address needs FEEDBOX_AUTH
 	}, e.environ())
 	if opts.play.on {
 		environ = append(environ, "FEEDBOX_EVENT_TTL="+playgroundEventTTL.String())
@@ -69,7 +68,7 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 	inAPI.Sockets = wiring.Sockets{API: l.api, Ops: l.ops}
 	s := &service{api: fx.New(wiring.API(apiConfig, inAPI)), telemetry: shared}
 	if opts.play.on {
-		return s, nil // relays and consumer are the playground's
+		return s, nil // the playground has its own relays and consumer
 	}
 	relayConfig, err := config.LoadRelay(environ)
 	if err != nil {
@@ -80,7 +79,7 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 	return s, err
 }
 
-// lookup finds a variable in environ, the last one of its name.
+// lookup returns a function that finds a variable in environ; the last one of a name wins.
 func lookup(environ []string) func(name string) (string, bool) {
 	return func(name string) (string, bool) {
 		for _, entry := range slices.Backward(environ) {
@@ -92,8 +91,8 @@ func lookup(environ []string) func(name string) (string, bool) {
 	}
 }
 
-// run starts the parts one after the other, then runs until, and stops them in
-// reverse. It ends early if a part does.
+// run starts the parts in order, runs until, and stops the parts in reverse order. It ends
+// early if a part ends.
 func (s *service) run(ctx context.Context, until func(ctx context.Context) error) (err error) {
 	defer func() {
 		flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
@@ -108,8 +107,8 @@ func (s *service) run(ctx context.Context, until func(ctx context.Context) error
 	return runAll(ctx, starts, until)
 }
 
-// runAll runs the first part with the rest inside it, so that a part outlives
-// those started after it.
+// runAll runs the first part and, inside it, the rest. So a part ends after the parts that
+// were started later.
 func runAll(ctx context.Context, parts []func(ctx context.Context, started func()) error, until func(ctx context.Context) error) error {
 	if len(parts) == 0 {
 		return until(ctx)

@@ -6,22 +6,21 @@ import (
 	"net/url"
 )
 
-// store keeps contacts and events. What differs between the kinds of store stands in one file
-// for each.
+// store keeps contacts and events. Each kind has its own file.
 type store interface {
-	// variables point a process at the store of e: names and values in turn.
+	// variables returns the FEEDBOX_ variables of the store: alternating names and values.
 	variables(e *endpoints) []string
-	// rows are its lines of the banner: names and values in turn.
+	// rows returns the lines of the banner: alternating names and values.
 	rows(e *endpoints) []string
-	// documents gives visit the contacts, events and parked events, as a document store has
-	// them, until a visit fails.
+	// documents calls visit for each contact, event and parked event, in the form of a
+	// document store, until visit returns an error.
 	documents(ctx context.Context, e *endpoints, visit func(raw []byte) error) error
-	// spoil stores an event that cannot be sent, and behind it others of its key that could.
-	spoil(ctx context.Context, e *endpoints, behind int) (key, id string, err error)
+	// poison stores an event that cannot be sent, and more events of its key that can.
+	poison(ctx context.Context, e *endpoints, more int) (key, id string, err error)
 }
 
-// stores make the store that --store names, by the scheme of its URL, which they complete by what
-// environ adds; nil for a URL that misses something.
+// stores has a constructor for each URL scheme of --store. It may complete the URL from
+// environ. It returns nil for an incomplete URL.
 var stores = map[string]func(u *url.URL, environ []string) store{
 	"":           emulatedStore,
 	"postgres":   postgresStore,
@@ -29,7 +28,7 @@ var stores = map[string]func(u *url.URL, environ []string) store{
 	"firestore":  firestoreStore,
 }
 
-// parseStore reads --store, of which empty is the Cosmos DB emulator, and completes it.
+// parseStore parses --store and completes it; empty is the Cosmos DB emulator.
 func parseStore(text string, environ []string) (s store, complete string, err error) {
 	u, err := url.Parse(text)
 	if err == nil {
@@ -43,9 +42,9 @@ func parseStore(text string, environ []string) (s store, complete string, err er
 	return s, u.String(), nil
 }
 
-// foreign is what only the emulator can do, of the stores of others.
+// foreign is embedded by stores other than the emulator.
 type foreign struct{}
 
-func (foreign) spoil(context.Context, *endpoints, int) (key, id string, err error) {
-	return "", "", usageError{errors.New("an event can be spoilt in the Cosmos DB emulator only: start feedbox-dev without --store")}
+func (foreign) poison(context.Context, *endpoints, int) (key, id string, err error) {
+	return "", "", usageError{errors.New("poison works with the Cosmos DB emulator only: start feedbox-dev without --store")}
 }

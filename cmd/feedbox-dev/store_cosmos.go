@@ -23,7 +23,8 @@ func emulatedStore(u *url.URL, _ []string) store {
 	return emulatedCosmos{}
 }
 
-// The emulator is there beside any store: its variables are those of every process.
+// variables returns no address, because the emulator runs with any store and its variables
+// are in endpoints.variables.
 func (emulatedCosmos) variables(*endpoints) []string {
 	return []string{"FEEDBOX_STORE", config.StoreCosmos}
 }
@@ -54,13 +55,13 @@ func (emulatedCosmos) documents(ctx context.Context, e *endpoints, visit func(ra
 	return nil
 }
 
-func (emulatedCosmos) spoil(ctx context.Context, e *endpoints, behind int) (key, id string, err error) {
+func (emulatedCosmos) poison(ctx context.Context, e *endpoints, more int) (key, id string, err error) {
 	container, err := e.openContainer(e.Container)
 	if err != nil {
 		return "", "", err
 	}
 	key, id = uuid.NewString(), uuid.NewString()
-	for n := range 1 + behind {
+	for n := range 1 + more {
 		event, action := id, ""
 		if n > 0 {
 			event, action = uuid.NewString(), `"action":"ContactUpdatedEvent",`
@@ -74,7 +75,7 @@ func (emulatedCosmos) spoil(ctx context.Context, e *endpoints, behind int) (key,
 	return key, id, nil
 }
 
-// openContainer returns a container of the emulator. It does no I/O.
+// openContainer returns a client of a container of the emulator, without I/O.
 func (e *endpoints) openContainer(name string) (*azcosmos.ContainerClient, error) {
 	credential, err := azcosmos.NewKeyCredential(e.CosmosKey)
 	if err != nil {

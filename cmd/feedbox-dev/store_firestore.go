@@ -10,15 +10,16 @@ import (
 	"feedbox/infrastructure/store/firestore"
 )
 
-// firestoreDatabase is a database of Firestore.
+// firestoreDatabase is a Firestore database.
 type firestoreDatabase struct {
 	foreign
 
 	at firestore.Options
 }
 
-// firestoreStore reads firestore://project/database. Google's emulator is in its query,
-// ?emulator=host:port, unless FIRESTORE_EMULATOR_HOST names it, as for Google's clients.
+// firestoreStore parses firestore://project/database. Google's emulator is in the query,
+// ?emulator=host:port. FIRESTORE_EMULATOR_HOST overrides it, because Google's clients use
+// that variable.
 func firestoreStore(u *url.URL, environ []string) store {
 	if u.Host == "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// postgres is a database of PostgreSQL.
+// postgres is a PostgreSQL database.
 type postgres struct {
 	foreign
 
@@ -25,8 +25,7 @@ func (p *postgres) variables(*endpoints) []string {
 
 func (p *postgres) rows(*endpoints) []string { return []string{"PostgreSQL", p.url.Redacted()} }
 
-// documents are the contacts, events and parked events of a database, in the form in which
-// a document store has them.
+// documents selects contacts, events and parked events in the form of a document store.
 const documents = `SELECT json_build_object('id', id, 'type', type, 'data', data::json)::text FROM feedbox.aggregates WHERE data <> ''
 	UNION ALL SELECT document FROM feedbox.events
 	UNION ALL SELECT json_build_object('id', id, 'partitionKey', key, 'type', 'parkedEvent')::text FROM feedbox.parked`
@@ -37,7 +36,7 @@ func (p *postgres) documents(ctx context.Context, _ *endpoints, visit func(raw [
 		return err
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }()
-	rows, _ := conn.Query(ctx, documents) // its error is that of the rows
+	rows, _ := conn.Query(ctx, documents) // ForEachRow returns the error, too
 	var raw string
 	if _, err = pgx.ForEachRow(rows, []any{&raw}, func() error { return visit([]byte(raw)) }); err != nil {
 		return fmt.Errorf("database: %w", err)

@@ -13,21 +13,21 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// closeTimeout bounds the goodbye to the broker.
+// closeTimeout bounds closing a client of the broker.
 const closeTimeout = 5 * time.Second
 
-// demoSubscriber is a consumer of the topic that prints what it receives.
+// demoSubscriber is a consumer of the topic that prints its messages.
 type demoSubscriber struct {
 	processor interface {
 		Run(ctx context.Context) error
 	}
-	close func() error // after it
+	close func() error // after Run
 }
 
-// printer shows events to a person.
+// printer prints events and keeps them for the page.
 type printer struct {
-	style   console.Style
-	witness *seenEvents
+	style console.Style
+	seen  *seenEvents
 
 	mu  sync.Mutex // guards out
 	out io.Writer
@@ -38,12 +38,12 @@ func (d *demoSubscriber) run(ctx context.Context, started func()) error {
 	return errors.Join(d.processor.Run(ctx), d.close())
 }
 
-// event shows one: two lines, the second one its body as it was stored.
+// event prints an event: a summary, and the body as it was stored.
 func (p *printer) event(_ context.Context, e *consumer.Event) error {
 	if !json.Valid(e.Body) {
 		return consumer.DeadLetter("not_json", fmt.Errorf("event %s has a body that is not JSON", e.ID))
 	}
-	p.witness.saw(e)
+	p.seen.add(e)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, err := fmt.Fprintf(p.out, "event %s  contact %s  sequence %d  version %d\n  %s\n",

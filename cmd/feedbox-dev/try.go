@@ -20,16 +20,16 @@ import (
 //go:embed try/*.html
 var tryFiles embed.FS
 
-// trying is the section of the page on which a person makes something happen.
+// trying is the section "Try it" of the page: create a contact, break an event.
 type trying struct {
-	e       *endpoints
-	witness *seenEvents
+	e    *endpoints
+	seen *seenEvents
 
-	mu     sync.Mutex
-	broken []string // keys, the latest first
+	mu     sync.Mutex // guards broken
+	broken []string   // keys, latest first
 }
 
-// tryView is what its template shows.
+// tryView is the data of its template.
 type tryView struct {
 	Curl     string
 	Broken   []string
@@ -45,7 +45,7 @@ func (t *trying) section() page.Section {
 		Views: []page.View{{Template: "try.html", Every: time.Second, Data: func(*http.Request) (any, error) {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			return tryView{Curl: t.e.curl(), Broken: slices.Clone(t.broken), Received: t.witness.last(shownReceived)}, nil
+			return tryView{Curl: t.e.curl(), Broken: slices.Clone(t.broken), Received: t.seen.last(shownReceived)}, nil
 		}}},
 		Acts: []page.Act{
 			{Path: "create", Title: "Create a contact", Verb: "Create", AtOnce: true, Do: t.create},
@@ -54,7 +54,7 @@ func (t *trying) section() page.Section {
 	}
 }
 
-// create asks the API, as anybody would, and leads to the life of the contact.
+// create creates a contact through the API and redirects to its history.
 func (t *trying) create(ctx context.Context, o *page.Order) error {
 	body, err := json.Marshal(map[string]string{
 		"firstName": o.Values.Get("first"), "lastName": o.Values.Get("last"), "email": o.Values.Get("email"), "companyName": o.Values.Get("company"),
@@ -71,7 +71,7 @@ func (t *trying) create(ctx context.Context, o *page.Order) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = reply.Body.Close() }() // it was read
+	defer func() { _ = reply.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(reply.Body, 64<<10))
 	if err != nil {
 		return err
@@ -81,16 +81,16 @@ func (t *trying) create(ctx context.Context, o *page.Order) error {
 		Detail string `json:"detail"`
 	}
 	if err := json.Unmarshal(text, &created); err != nil || reply.StatusCode != http.StatusCreated {
-		return &page.Refusal{Status: http.StatusUnprocessableEntity, Title: "The API refused it", Detail: fmt.Sprintf("%s: %s", reply.Status, text), Next: "Go back and correct it."}
+		return &page.Refusal{Status: http.StatusUnprocessableEntity, Title: "The API refused the contact", Detail: fmt.Sprintf("%s: %s", reply.Status, text), Next: "Go back and correct the fields."}
 	}
 	return &page.Moved{To: "/life/" + url.PathEscape(created.ID)}
 }
 
-// maxBroken bounds the keys that are listed.
+// maxBroken bounds the list of broken keys.
 const maxBroken = 20
 
 func (t *trying) breakEvent(ctx context.Context, _ *page.Order) error {
-	key, _, err := t.e.store.spoil(ctx, t.e, 2)
+	key, _, err := t.e.store.poison(ctx, t.e, 2)
 	if err != nil {
 		return err
 	}

@@ -6,28 +6,27 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// report is the verdict of verify, as -o json writes it.
+// report is the verdict of verify, in the form of -o json.
 type report struct {
 	Kept     bool      `json:"kept"`
 	Promises []promise `json:"promises"`
-	// Breaches are worded with the ids involved; at most 50 and a line that says there
+	// Breaches contain the ids involved. There are at most 50, and a last line if there
 	// are more.
 	Breaches []string `json:"breaches"`
-	// Redelivered is how many messages the broker delivered again. That breaks nothing.
+	// Redelivered counts the redeliveries of the broker, which break no promise.
 	Redelivered int `json:"redelivered"`
 }
 
-// promise is one promise of the outbox and what became of it.
+// promise is one promise of the outbox with its result.
 type promise struct {
 	ID      string `json:"id"`
 	Text    string `json:"text"`
-	Tested  bool   `json:"tested"` // false: the files do not tell
+	Tested  bool   `json:"tested"` // false if the files are not enough to check it
 	Checked string `json:"checked"`
 	Broken  int    `json:"broken"`
 }
 
-// judge verifies a run and counts what was checked. Without the store, I1 and I5
-// cannot be.
+// judge verifies a run and describes what was checked. I1 and I5 need the store.
 func judge(run verify.Run, store bool) *report {
 	acked, unknown := 0, run.LostCreates
 	for _, n := range run.Acked {
@@ -65,7 +64,7 @@ func judge(run verify.Run, store bool) *report {
 	for _, breach := range run.Verify() {
 		id := verify.PromiseOf(breach)
 		if !store && (id == "I1" || id == "I5") {
-			continue // of the store that was made up: I3 tells of the gap
+			continue // without a store, the events are derived from the messages; I3 reports the gap
 		}
 		r.Breaches = append(r.Breaches, breach)
 		for i := range r.Promises {

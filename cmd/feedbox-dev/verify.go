@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// evidence are the files that verify judges by.
+// evidence has the flags of verify.
 type evidence struct {
 	history, topic, store string
 	format                console.Format
@@ -22,41 +22,41 @@ func verifyCommand(out io.Writer) *cobra.Command {
 	e := &evidence{}
 	cmd := &cobra.Command{
 		Use:   "verify --history FILE --topic FILE [--store FILE]",
-		Short: "Judge by files whether the outbox kept its promises",
-		Long: `Judge by files whether the outbox kept its promises: what clients of the API were
-told (feedbox-dev load), what a consumer of the topic received and what the store
-holds (feedbox-dev dump). Each has one JSON object a line:
+		Short: "Check in files whether the outbox kept its promises",
+		Long: `Check in files whether the outbox kept its promises: the outcomes that clients of the
+API saw (feedbox-dev load), the messages that a consumer received and the documents
+of the store (feedbox-dev dump). Each has one JSON object per line:
 
-  history  {"contact":"ID","outcome":"acked"}    a change that was acknowledged, or
-           {"contact":"ID","outcome":"unknown"}  one whose outcome nobody learnt
-           {"outcome":"unknown"}                 a creation whose outcome nobody learnt
+  history  {"contact":"ID","outcome":"acked"}    an acknowledged change, or
+           {"contact":"ID","outcome":"unknown"}  a change with unknown outcome, or
+           {"outcome":"unknown"}                 a creation with unknown outcome
   topic    {"id":"EVENT","session":"KEY","subject":"ACTION","version":1,"sequence":1}
-           in the order of arrival; with "number", the broker's sequence number, a
-           message that the broker delivered twice counts once
+           in the order of arrival; "number" is the broker's sequence number, with
+           which a redelivered message counts once
   store    {"kind":"aggregate","id":"ID","version":1,"sequence":1}
            {"kind":"event","id":"EVENT","key":"KEY","action":"ACTION","version":1,"sequence":1}
            {"kind":"parked","id":"EVENT"}
 
-Without the store, I1 and I5 cannot be checked, and I2 takes the topic for the store.
+Without the store, I1 and I5 cannot be checked, and I2 uses the topic as the store.
 
 Exit codes: 0 all promises kept, 2 wrong usage or input, 3 a promise is broken.`,
 		Args: noArgs,
 		RunE: func(*cobra.Command, []string) error { return e.verify(out) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&e.history, "history", "", "what clients were told")
-	flags.StringVar(&e.topic, "topic", "", "what a consumer of the topic received")
-	flags.StringVar(&e.store, "store", "", "what the store holds")
-	flags.VarP(&e.format, "output", "o", "how the verdict is written")
+	flags.StringVar(&e.history, "history", "", "file with the outcomes that clients saw")
+	flags.StringVar(&e.topic, "topic", "", "file with the messages of a consumer")
+	flags.StringVar(&e.store, "store", "", "file with the documents of the store")
+	flags.VarP(&e.format, "output", "o", "output format")
 	return cmd
 }
 
-// errBroken ends a verify that found a promise broken; the output has said which.
+// errBroken ends a verify that found a broken promise; the output names it.
 var errBroken = errors.New("a promise of the outbox is broken")
 
 func (e *evidence) verify(out io.Writer) error {
 	if e.history == "" || e.topic == "" {
-		return usageError{errors.New("--history and --topic are both needed; feedbox-dev load and feedbox-dev dump write them")}
+		return usageError{errors.New("--history and --topic are required; feedbox-dev load and feedbox-dev dump write these files")}
 	}
 	run, repeated, err := e.read()
 	if err != nil {
@@ -78,8 +78,7 @@ func (e *evidence) verify(out io.Writer) error {
 	return nil
 }
 
-// read makes a run of the files. repeated counts the messages that the broker
-// delivered again.
+// read builds a run from the files. repeated counts redelivered messages.
 func (e *evidence) read() (run verify.Run, repeated int, err error) {
 	run.Acked, run.Unknown, run.Parked = map[string]int{}, map[string]int{}, map[string]bool{}
 	err = readRecords(e.history, checkOutcome, func(o workload.Outcome) {
@@ -124,7 +123,7 @@ func (e *evidence) read() (run verify.Run, repeated int, err error) {
 	return run, repeated, err
 }
 
-// print writes the verdict as a table, and every breach below.
+// print writes the verdict as a table, followed by the breaches.
 func (r *report) print(out io.Writer) error {
 	table := console.NewTable("PROMISE", "BROKEN", "CHECKED")
 	for _, p := range r.Promises {

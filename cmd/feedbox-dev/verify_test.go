@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A run with two contacts, in which everything is as it should be.
+// A correct run with two contacts.
 const (
 	goodHistory = `{"contact":"a","outcome":"acked"}
 {"contact":"a","outcome":"acked"}
@@ -30,7 +30,7 @@ const (
 `
 )
 
-// verifyFiles writes the files and runs the command on them. An empty store is left out.
+// verifyFiles writes the files and runs the command on them. It omits an empty store.
 func verifyFiles(t *testing.T, history, topic, store string, more ...string) (code int, out, errOut string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func TestVerifyAcceptsAGoodRun(t *testing.T) {
 	}
 }
 
-func TestVerifySaysWhatItChecked(t *testing.T) {
+func TestVerifyReportsWhatItChecked(t *testing.T) {
 	code, out, _ := verifyFiles(t, goodHistory, goodTopic, goodStore, "-o", "json")
 	var r report
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
@@ -79,8 +79,8 @@ func TestVerifySaysWhatItChecked(t *testing.T) {
 	}
 }
 
-// A message that the broker delivers again is no duplicate; one sent twice is.
-func TestVerifyTellsRedeliveryFromDuplicate(t *testing.T) {
+// A redelivered message is not a duplicate; a message sent twice is.
+func TestVerifyDistinguishesRedeliveryFromDuplicate(t *testing.T) {
 	again := `{"id":"a2","session":"a","subject":"Renamed","version":2,"sequence":2,"number":3}` + "\n"
 	if code, out, _ := verifyFiles(t, goodHistory, goodTopic+again, goodStore); code != exitOK {
 		t.Errorf("redelivered: exit code %d: %s", code, out)
@@ -121,7 +121,7 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 	}
 }
 
-func TestVerifyKnowsParkedEvents(t *testing.T) {
+func TestVerifyAcceptsParkedEvents(t *testing.T) {
 	topic := strings.Split(goodTopic, "\n")
 	code, out, _ := verifyFiles(t, goodHistory, strings.Join(topic[:2], "\n"), goodStore+`{"kind":"parked","id":"a2"}`)
 	if code != exitOK {
@@ -131,10 +131,10 @@ func TestVerifyKnowsParkedEvents(t *testing.T) {
 
 func TestVerifyRefusesWrongInput(t *testing.T) {
 	for name, c := range map[string]struct{ history, topic, store, want string }{
-		"not JSON":          {"hello\n", goodTopic, goodStore, "history.jsonl:1: no record of this file"},
+		"not JSON":          {"hello\n", goodTopic, goodStore, "history.jsonl:1: not a record of this file"},
 		"cut off":           {goodHistory, goodTopic + `{"id":"a3","ses`, goodStore, "topic.jsonl:5: the JSON object is cut off"},
-		"another file":      {goodTopic, goodTopic, goodStore, `history.jsonl:1: no record of this file: unknown field "id"`},
-		"two on a line":     {goodHistory + "{\"outcome\":\"unknown\"}{}\n", goodTopic, goodStore, "history.jsonl:6: there is more than one"},
+		"another file":      {goodTopic, goodTopic, goodStore, `history.jsonl:1: not a record of this file: unknown field "id"`},
+		"two on a line":     {goodHistory + "{\"outcome\":\"unknown\"}{}\n", goodTopic, goodStore, "history.jsonl:6: more than one"},
 		"unknown outcome":   {`{"contact":"a","outcome":"maybe"}`, goodTopic, goodStore, `history.jsonl:1: outcome is "maybe"`},
 		"whose change":      {`{"outcome":"acked"}`, goodTopic, goodStore, "history.jsonl:1: contact is missing"},
 		"message, no id":    {goodHistory, `{"session":"a","version":1,"sequence":1}`, goodStore, "topic.jsonl:1: id is missing"},
@@ -154,8 +154,9 @@ func TestVerifyRefusesWrongInput(t *testing.T) {
 	}
 }
 
-// A container's health check knows the exit codes 0 and 1 only.
-func TestHealthcheckOfNothing(t *testing.T) {
+// healthcheck fails with 1 where other commands fail with 2, because a container health check
+// allows 0 and 1 only.
+func TestHealthcheckFailsWithoutAProcess(t *testing.T) {
 	for _, command := range []string{"healthcheck", "healthcheck --ready-file nowhere"} {
 		var out, errOut bytes.Buffer
 		if code := run(t.Context(), strings.Fields(command), &out, &errOut, nil); code != exitFailure || !strings.Contains(errOut.String(), "feedbox-dev") {
@@ -170,13 +171,13 @@ func TestWrongUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for command, want := range map[string]string{
-		"verify": "--history and --topic are both needed",
+		"verify": "--history and --topic are required",
 		"verify --history nowhere --topic nowhere":                  "no such file",
 		"verify --history a --topic b -o xml":                       `"xml" is no format`,
 		"verify a":                                                  "takes no arguments",
 		"dump --topic a":                                            "no feedbox-dev runs on the data folder .feedbox",
-		"env":                                                       "start it, go to the folder where you did",
-		"spoil --ready-file nowhere":                                "is feedbox-dev running with --ready-file?",
+		"env":                                                       "start it, change to the folder where it was started",
+		"poison --ready-file nowhere":                               "is feedbox-dev running with --ready-file?",
 		"dump --ready-file a":                                       "give --topic, --store or both",
 		"dump --ready-file nowhere --store a":                       "is feedbox-dev running with --ready-file?",
 		"dump --ready-file a --store b --idle 1ms":                  "at least 100ms",

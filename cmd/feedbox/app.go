@@ -8,7 +8,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// program is what every subcommand needs of its surroundings.
+// program holds the streams and the environment of a command line.
 type program struct {
 	in          io.Reader
 	out, errOut io.Writer
@@ -28,7 +28,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 
 Everything is configured by FEEDBOX_ environment variables: feedbox config print.
 Exit codes: 0 ok, 1 failure, 2 wrong usage or configuration, 3 a promise of the
-outbox is found broken.`
+outbox is broken.`
 	root.Version = version()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
@@ -38,12 +38,12 @@ outbox is found broken.`
 	root.SetFlagErrorFunc(usage)
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		tell(errOut, err)
+		printError(errOut, err)
 	}
 	return exitCode(err)
 }
 
-// version is the module's version, or the revision it was built from.
+// version returns the revision that the binary was built from, else the module's version.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

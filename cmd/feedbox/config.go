@@ -10,16 +10,16 @@ import (
 )
 
 func (p *program) configCommand() *cobra.Command {
-	return group("config", "See and check the configuration", p.configPrintCommand(), p.configCheckCommand())
+	return group("config", "Show and check the configuration", p.configPrintCommand(), p.configCheckCommand())
 }
 
-// process is one of those that are configured.
+// process is a process with a configuration of its own.
 type process struct {
 	name string
 	load func() ([]config.Setting, error)
 }
 
-// processes are those named, or all.
+// processes returns the named processes; all if names is empty.
 func (p *program) processes(names []string) []process {
 	all := []process{
 		{"api", func() ([]config.Setting, error) {
@@ -46,10 +46,10 @@ func (p *program) processes(names []string) []process {
 	return nil // refused by processArg
 }
 
-// processArg takes api, relay, console or nothing.
+// processArg accepts api, relay, console or no argument.
 func processArg(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 || len(args) == 1 && slices.Contains([]string{"api", "relay", "console"}, args[0]) {
 		return nil
 	}
-	return usage(cmd, fmt.Errorf("%s takes api, relay, console or nothing for all, got %q", cmd.CommandPath(), args))
+	return usage(cmd, fmt.Errorf("%s takes api, relay, console or no argument for all, got %q", cmd.CommandPath(), args))
 }

@@ -27,7 +27,7 @@ func (p *program) configCheckCommand() *cobra.Command {
 	var format console.Format
 	cmd := &cobra.Command{
 		Use:   "check [api|relay|console]",
-		Short: "Check the configuration and name every fault",
+		Short: "Check the configuration and list every fault",
 		Args:  processArg,
 		RunE: func(_ *cobra.Command, args []string) error {
 			views := []checkView{}

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// settingView is a variable with its value as it is shown.
+// settingView is the output form of a variable.
 type settingView struct {
 	Name    string   `json:"name"`
 	Value   string   `json:"value"`
@@ -24,7 +24,7 @@ func (p *program) configPrintCommand() *cobra.Command {
 	var format console.Format
 	cmd := &cobra.Command{
 		Use:   "print [api|relay|console]",
-		Short: "Print every value and where it comes from, secrets masked",
+		Short: "Print every setting and its source, secrets masked",
 		Args:  processArg,
 		RunE: func(_ *cobra.Command, args []string) error {
 			views, err := settings(p.processes(args))
@@ -39,8 +39,8 @@ func (p *program) configPrintCommand() *cobra.Command {
 	return cmd
 }
 
-// settings merges the variables of processes. The values are complete although there
-// may be faults, which the error lists, each once.
+// settings merges the variables of processes. It returns all values even if some have
+// faults; the error lists each fault once.
 func settings(of []process) ([]settingView, error) {
 	views := []settingView{}
 	var faults []config.Fault
@@ -65,7 +65,7 @@ func settings(of []process) ([]settingView, error) {
 	return views, nil
 }
 
-// appendNew adds the faults that are not listed yet.
+// appendNew appends the faults of more that faults does not contain.
 func appendNew(faults, more []config.Fault) []config.Fault {
 	for _, f := range more {
 		if !slices.Contains(faults, f) {

@@ -19,13 +19,13 @@ func (p *program) consoleCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "console",
 		Short: "Serve the operations page until SIGTERM",
-		Long: `Serve the operations page until SIGTERM: how things stand now, ranges, parked keys and
-what order is kept behind them, the life of an aggregate, members, and the doctor.
+		Long: `Serve the operations page until SIGTERM: current state, ranges, parked keys with the
+events held to keep their order, the history of an aggregate, members, and the doctor.
 
-It reads what the other commands read, with the configuration of the relay, and the
-metrics of FEEDBOX_CONSOLE_METRICS. It is reachable from this machine only, unless
-FEEDBOX_AUTH says who may look. It only shows, unless --actions is given; then every
-act shows first what it would do, asks why, and stands in the log with who and why.`,
+It uses the configuration of the relay and reads the metrics of
+FEEDBOX_CONSOLE_METRICS. Without FEEDBOX_AUTH it listens on loopback addresses only.
+It is read-only unless --actions is given. Then every action shows its effect and
+asks for a reason first; the log records operator and reason.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.LoadConsole(p.environ)
@@ -36,7 +36,7 @@ act shows first what it would do, asks why, and stands in the log with who and w
 			return p.serveConsole(cmd.Context(), cfg, relay, actions)
 		},
 	}
-	cmd.Flags().BoolVar(&actions, "actions", false, "let those who may change what they see: retry, skip, pause and the like")
+	cmd.Flags().BoolVar(&actions, "actions", false, "allow changes: retry, skip, pause and others")
 	return cmd
 }
 
@@ -52,13 +52,13 @@ func (p *program) serveConsole(ctx context.Context, cfg *config.Console, relay *
 	var lc net.ListenConfig
 	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
 	if err != nil {
-		return console.Advise(fmt.Errorf("listen on %s: %w", cfg.Listen, err), "stop what uses the address, or give another one: FEEDBOX_CONSOLE_LISTEN")
+		return console.Advise(fmt.Errorf("listen on %s: %w", cfg.Listen, err), "stop the process that uses the address, or set FEEDBOX_CONSOLE_LISTEN to another one")
 	}
 	log.InfoContext(ctx, "operations page", "version", version(), "address", "http://"+listener.Addr().String()+cfg.Prefix+"/", "actions", actions, "config", cfg)
 	return page.Run(ctx, listener)
 }
 
-// joinFaults lists the faults of two configurations, each once.
+// joinFaults merges the faults of several configurations, each listed once.
 func joinFaults(errs ...error) error {
 	var all []config.Fault
 	for _, err := range errs {

@@ -14,7 +14,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// findingView is a finding as it is shown.
+// findingView is the output form of a finding.
 type findingView struct {
 	Check  string `json:"check"`
 	Status string `json:"status"`
@@ -28,11 +28,11 @@ func (p *program) doctorCommand() *cobra.Command {
 	process := string(operator.ProcessRelay)
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Examine the surroundings of the relay or the API and say what to change",
-		Long: `Examine the surroundings of the relay, or with --process api of the API, and say what
-to change: names, identity and roles, containers, clock, and of the relay topic and
-leases. Run it with the identity of that process. Nothing is written and nothing is
-sent. The exit code is 1 if the process cannot do its work as things are.`,
+		Short: "Check the environment of the relay or the API",
+		Long: `Check the environment of the relay, or with --process api that of the API: names,
+identity and roles, containers, clock; for the relay also topic and leases. Every
+problem is printed with its fix. Run it with the identity of that process. It writes
+and sends nothing. The exit code is 1 if a problem keeps the process from working.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if u, err := url.Parse(options.Management); options.Management != "" && (err != nil || u.Host == "") {
@@ -51,9 +51,9 @@ sent. The exit code is 1 if the process cannot do its work as things are.`,
 		},
 	}
 	outputFlag(cmd, &format)
-	cmd.Flags().StringVar(&options.Management, "servicebus-admin", "", "URL of the management API, for emulators (default https on the namespace)")
-	cmd.Flags().StringVar(&process, "process", process, "whose surroundings: relay or api")
-	cmd.Flags().DurationVar(&options.Each, "each", 15*time.Second, "longest wait of one examination")
+	cmd.Flags().StringVar(&options.Management, "servicebus-admin", "", "management API of an emulator (default https on the namespace)")
+	cmd.Flags().StringVar(&process, "process", process, "process to check: relay or api")
+	cmd.Flags().DurationVar(&options.Each, "each", 15*time.Second, "timeout of each check")
 	return cmd
 }
 

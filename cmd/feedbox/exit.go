@@ -17,19 +17,19 @@ const (
 	exitInvariant = 3
 )
 
-// usageError marks a command line that is wrong.
+// usageError marks an error of the command line: exit code 2.
 type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
-// invariantError marks a promise of the outbox that is found broken: a part of the key
-// space nobody reads, events missing in the middle.
+// invariantError marks a broken promise of the outbox, for example an unowned part of the
+// key space or a gap in the events of a key: exit code 3.
 type invariantError struct{ error }
 
 func (e invariantError) Unwrap() error { return e.error }
 
-// errReported ends a command whose output has said already what is wrong.
-var errReported = errors.New("something is wrong")
+// errReported ends a command that has already printed its problems.
+var errReported = errors.New("problems found, see the output")
 
 func exitCode(err error) int {
 	if err == nil {
@@ -47,18 +47,18 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// tell writes an error and what to do about it.
-func tell(w io.Writer, err error) {
+// printError writes an error and the next step for the operator.
+func printError(w io.Writer, err error) {
 	if errors.Is(err, errReported) {
 		return
 	}
 	_, _ = fmt.Fprintf(w, "feedbox: %v\n", err)
 	next := console.NextOf(err)
 	if _, ok := errors.AsType[*config.Error](err); ok && next == "" {
-		next = "set what is named above; feedbox config print shows every variable"
+		next = "correct these variables; feedbox config print shows all of them"
 	}
 	if errors.Is(err, console.ErrNotAsked) {
-		next = "add --yes if you are sure; --dry-run, where there is one, only looks"
+		next = "add --yes to confirm; commands with --dry-run can show the effect first"
 	}
 	if next != "" {
 		_, _ = fmt.Fprintf(w, "next: %s\n", next)

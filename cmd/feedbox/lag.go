@@ -19,7 +19,7 @@ import (
 type lagView struct {
 	At     time.Time   `json:"at"`
 	Ranges []rangeView `json:"ranges"`
-	// Behind is the sum over all ranges whose lag is known, Oldest their greatest age.
+	// The sum and the highest age over all ranges with a known lag.
 	Behind    int64   `json:"behind"`
 	Oldest    float64 `json:"oldestSeconds"`
 	Retention string  `json:"retention"` // safe, warning or critical
@@ -32,11 +32,11 @@ type rangeView struct {
 	Known  bool    `json:"known"`
 	Behind int64   `json:"behind"`
 	Oldest float64 `json:"oldestSeconds"`
-	// Checkpoint and Delivered are LSNs: all before the one was handled; the other is the
-	// last change that was, which is ahead of it while a key waits.
+	// Checkpoint and Delivered are LSNs. Everything up to Checkpoint was handled. Delivered
+	// is the last handled change; it is ahead of Checkpoint while a key waits.
 	Checkpoint int64   `json:"checkpoint"`
 	Delivered  int64   `json:"delivered"`
-	Handled    int64   `json:"handled"` // documents in all
+	Handled    int64   `json:"handled"` // documents, in total
 	Health     string  `json:"health"`
 	Silent     float64 `json:"silentSeconds,omitempty"` // of the owner
 	Failures   int     `json:"failures,omitempty"`
@@ -54,20 +54,20 @@ func (p *program) lagCommand() *cobra.Command {
 	var f lagFlags
 	cmd := &cobra.Command{
 		Use:   "lag",
-		Short: "Show how far the relay is behind",
-		Long: `Show how far the relay is behind, range by range: how many transactions are not yet
-behind the checkpoint, and how old the oldest of them is. CHECKPOINT and DELIVERED are
-positions (LSN): all before the first was delivered, and what came last; while one
-contact waits, the others go on, and the second is ahead. Each look costs one small read
-of the change feed per range. With --watch the title has the documents that were handled
-a second: events, and the contacts they were stored with.`,
+		Short: "Show the lag of the relay",
+		Long: `Show the lag of the relay per range: the number of transactions after the checkpoint
+and the age of the oldest. CHECKPOINT and DELIVERED are positions (LSN). Everything up
+to the checkpoint was delivered; DELIVERED is the last delivered change, which is
+ahead while one contact waits and others continue. Each measurement costs one small
+read of the change feed per range. With --watch the title shows the documents handled
+per second: events and the contacts stored with them.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.interval < 100*time.Millisecond || f.count < 0 {
-				return usage(cmd, fmt.Errorf("--interval %s --count %d: the interval is at least 100ms, the count not negative", f.interval, f.count))
+				return usage(cmd, fmt.Errorf("--interval %s --count %d: give an interval of at least 100ms and a count from 0", f.interval, f.count))
 			}
 			if !f.watch && cmd.Flags().Changed("interval") || !f.watch && cmd.Flags().Changed("count") {
-				return usage(cmd, fmt.Errorf("--interval and --count go with --watch"))
+				return usage(cmd, fmt.Errorf("--interval and --count need --watch"))
 			}
 			return p.operate(cmd, false, long, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
 				if f.watch {
@@ -85,9 +85,9 @@ a second: events, and the contacts they were stored with.`,
 		},
 	}
 	outputFlag(cmd, &f.format)
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "measure again and again until interrupted")
-	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "pause between two measurements")
-	cmd.Flags().IntVar(&f.count, "count", 0, "end after so many measurements (0 = never)")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "repeat until interrupted")
+	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "time between measurements")
+	cmd.Flags().IntVar(&f.count, "count", 0, "stop after this many measurements (0 = never)")
 	return cmd
 }
 
@@ -119,7 +119,7 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 		}
 		owner := r.Owner
 		if owner == "" {
-			owner = "(nobody)"
+			owner = "(none)"
 		}
 		table.Row(r.Lease, console.Tail(owner, lagOwnerWidth), behind, oldest, r.Checkpoint, r.Delivered, r.Health)
 	}
@@ -127,17 +127,17 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 		return err
 	}
 	for _, r := range v.Ranges {
-		if r.Error != "" { // whole: the cause may stand at its end
+		if r.Error != "" { // not shortened, because the cause may be at its end
 			p.say(console.FormatTable, "\n%s:\n  %s", r.Lease, strings.Join(console.Wrap(console.Clean(r.Error), console.Width(p.out)-2), "\n  "))
 		}
 	}
 	if v.Retention != relay.Safe.String() {
-		p.say(console.FormatTable, "%s: the oldest unsent event is %s old, events are lost after %s", v.Retention, console.Age(seconds(v.Oldest)), cfg.EventTTL)
+		p.say(console.FormatTable, "%s: the oldest unsent event is %s old; events expire after %s", v.Retention, console.Age(seconds(v.Oldest)), cfg.EventTTL)
 	}
 	return nil
 }
 
-// lagOwnerWidth leaves room for two positions.
+// lagOwnerWidth is narrower than ownerWidth because the table also has two positions.
 const lagOwnerWidth = 14
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

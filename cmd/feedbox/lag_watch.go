@@ -11,8 +11,8 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// watchLag measures until ctx ends. On a terminal one table stays in place; elsewhere
-// the tables follow each other, or with JSON one line a measurement.
+// watchLag measures until ctx ends. On a terminal it redraws one table; elsewhere it
+// appends a table per measurement, or with JSON a line.
 func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *operator.Operator, f lagFlags) error {
 	tick := time.NewTicker(f.interval)
 	defer tick.Stop()
@@ -21,10 +21,10 @@ func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *operator.O
 		v, err := measureLag(ctx, o)
 		switch {
 		case ctx.Err() != nil:
-			return nil // interrupted, which is how it ends
+			return nil // an interrupt is the normal end
 		case err != nil && before == nil:
 			return err
-		case err != nil: // it may be over at the next look
+		case err != nil: // perhaps temporary
 			_, _ = fmt.Fprintf(p.errOut, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), console.Short(err.Error(), 160))
 		default:
 			if err := p.showTick(v, before, cfg, f); err != nil {
@@ -63,8 +63,8 @@ func (p *program) showTick(v lagView, before *lagView, cfg *config.Relay, f lagF
 	return err
 }
 
-// rate is how many documents were handled a second since another measurement, over the
-// leases that both know.
+// rate returns the documents handled per second since another measurement, over the
+// leases that both contain.
 func (v *lagView) rate(before *lagView) float64 {
 	handled := map[string]int64{}
 	for _, r := range before.Ranges {

@@ -11,18 +11,18 @@ import (
 )
 
 func (p *program) leasesCommand() *cobra.Command {
-	cmd := group("leases", "See and steer who reads which part of the change feed",
+	cmd := group("leases", "Show and control the owners of the ranges",
 		p.leasesLsCommand(), p.leasesShowCommand(), p.leasesReleaseCommand(), p.leasesPauseCommand(), p.leasesResumeCommand(), p.leasesRetryCommand(), p.leasesRewindCommand())
-	cmd.Long = `See and steer who reads which part of the change feed.
+	cmd.Long = `Show and control the owners of the ranges of the change feed.
 
-A lease stands for a range of the key space; it has one owner and a checkpoint. What
-these commands want is noted on the lease; its owner carries it out between two pages.
-A lease is named as feedbox leases ls shows it, and as logs and metrics do, or by the
-first digits of that; by its range or id as well.`
+A lease represents a range of the key space; it has one owner and a checkpoint. These
+commands store a request on the lease; its owner carries it out between two pages.
+Name a lease as feedbox leases ls, logs and metrics do, by the first digits of that
+name, by its range, or by its id.`
 	return cmd
 }
 
-// leaseView is a lease as it is shown.
+// leaseView is the output form of a lease.
 type leaseView struct {
 	Lease        string     `json:"lease"`
 	Range        string     `json:"range"`
@@ -39,13 +39,13 @@ type leaseView struct {
 	Silent       float64    `json:"silentSeconds,omitempty"`
 	Failures     int        `json:"failures"`
 	Error        string     `json:"error,omitempty"`
-	Wanted       []string   `json:"wanted,omitempty"`
+	Pending      []string   `json:"wanted,omitempty"`
 }
 
 func newLeaseView(l changefeed.Lease, silent time.Duration) leaseView {
 	v := leaseView{
 		Lease: changefeed.LeaseName(l.ID), Range: l.Token, ID: l.ID, State: string(l.State), Owner: l.Owner, Previous: l.Previous, Epoch: l.Epoch, LSN: l.LSN,
-		Continuation: l.Continuation, Health: healthOf(operator.Range{Lease: l, Silent: silent}, time.Now()), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error, Wanted: wanted(l.Request),
+		Continuation: l.Continuation, Health: healthOf(operator.Range{Lease: l, Silent: silent}, time.Now()), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error, Pending: pending(l.Request),
 	}
 	if l.State == changefeed.LeaseLive {
 		v.State = "live"
@@ -60,8 +60,8 @@ func newLeaseView(l changefeed.Lease, silent time.Duration) leaseView {
 	return v
 }
 
-// wanted lists what an operator asked for and the owner has not done yet.
-func wanted(r changefeed.Request) []string {
+// pending lists the requests of operators that the owner has not carried out yet.
+func pending(r changefeed.Request) []string {
 	var w []string
 	if r.Paused {
 		w = append(w, "pause")
@@ -85,7 +85,7 @@ func wanted(r changefeed.Request) []string {
 	return w
 }
 
-// since is how long ago a time was.
+// since formats the time that has passed; "" for nil.
 func since(t *time.Time) string {
 	if t == nil {
 		return ""
@@ -93,15 +93,15 @@ func since(t *time.Time) string {
 	return console.Age(time.Since(*t))
 }
 
-// ago is a time as people say it.
+// ago is since with the word ago.
 func ago(t *time.Time) string {
 	if t == nil {
 		return ""
 	}
-	return console.Age(time.Since(*t)) + " ago"
+	return since(t) + " ago"
 }
 
-// noSuchLease says where the names come from.
+// noSuchLease adds the command that lists the leases.
 func noSuchLease(err error) error {
-	return console.Advise(err, "feedbox leases ls shows the leases and their names")
+	return console.Advise(err, "feedbox leases ls lists the leases")
 }

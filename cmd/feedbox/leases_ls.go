@@ -20,9 +20,9 @@ func (p *program) leasesLsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ls",
 		Short: "List the leases in the order of their ranges",
-		Long: `List the leases in the order of their ranges: who owns each, how often it changed
-hands, the last position of its checkpoint, how long ago that change was made and the
-lease was written.`,
+		Long: `List the leases in the order of their ranges: owner, number of ownership changes
+(EPOCH), position of the checkpoint (LSN), age of the change there and of the last
+write of the lease, and requests that the owner has not carried out yet (PENDING).`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
@@ -32,7 +32,7 @@ lease was written.`,
 					return err
 				}
 				views := make([]leaseView, len(leases))
-				table := console.NewTable("LEASE", "OWNER", "EPOCH", "LSN", "CHANGED", "WRITTEN", "WANTED", "HEALTH")
+				table := console.NewTable("LEASE", "OWNER", "EPOCH", "LSN", "CHANGED", "WRITTEN", "PENDING", "HEALTH")
 				table.Paint = p.paintStatus(7)
 				for i, l := range leases {
 					v := newLeaseView(l, o.Silence(l, time.Now()))
@@ -41,7 +41,7 @@ lease was written.`,
 					if l.State != changefeed.LeaseLive {
 						state = v.State
 					}
-					table.Row(v.Lease, console.Tail(v.Owner, ownerWidth), v.Epoch, v.LSN, since(v.Changed), since(v.Written), strings.Join(v.Wanted, ", "), state)
+					table.Row(v.Lease, console.Tail(v.Owner, ownerWidth), v.Epoch, v.LSN, since(v.Changed), since(v.Written), strings.Join(v.Pending, ", "), state)
 				}
 				if err := p.write(format, views, table, "there are no leases of processor "+cfg.Processor+" yet: no relay has started"); err != nil {
 					return err
@@ -49,7 +49,7 @@ lease was written.`,
 				if paused, err := o.Leases.Paused(ctx); err != nil {
 					return err
 				} else if paused {
-					p.say(format, "all relays are told to pause; feedbox leases resume --all ends it")
+					p.say(format, "all ranges are paused; feedbox leases resume --all resumes them")
 				}
 				return leasesWhole(leases, refused)
 			})
@@ -59,16 +59,17 @@ lease was written.`,
 	return cmd
 }
 
-// ownerWidth is how much of an owner's name tables show: its end, which tells pods apart.
+// ownerWidth is the number of characters of an owner's name in tables. They are its last
+// ones, because only the end distinguishes the pods of a deployment.
 const ownerWidth = 20
 
-// leasesWhole is an error if a part of the key space is read by nobody.
+// leasesWhole returns an error if no lease covers a part of the key space.
 func leasesWhole(leases []changefeed.Lease, refused *changefeed.RefusedError) error {
 	if refused != nil {
-		return invariantError{console.Advise(refused, "set FEEDBOX_PROCESSOR to a name of its own, or remove the records named")}
+		return invariantError{console.Advise(refused, "set FEEDBOX_PROCESSOR to a name that no other processor uses, or delete these records")}
 	}
 	if gaps := operator.Uncovered(leases); len(gaps) > 0 {
-		return invariantError{console.Advise(fmt.Errorf("no lease covers %s: their events are not sent", strings.Join(gaps, ", ")), "a running relay makes the missing leases within a minute; if it does not, restart it and see its log")}
+		return invariantError{console.Advise(fmt.Errorf("no lease covers %s: their events are not sent", strings.Join(gaps, ", ")), "a running relay creates the missing leases within a minute; if it does not, restart it and read its log")}
 	}
 	return nil
 }

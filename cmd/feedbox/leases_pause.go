@@ -11,15 +11,15 @@ import (
 
 func (p *program) leasesPauseCommand() *cobra.Command {
 	var yes bool
-	cmd := p.leasesVerb("all leases, also those that come", &cobra.Command{
+	cmd := p.leasesVerb("all leases, including future ones", &cobra.Command{
 		Use:   "pause LEASE... | --all",
-		Short: "Have owners hold their leases and send nothing until resume",
-	}, func(ctx context.Context, cfg *config.Relay, o *operator.Operator, m meant) (string, error) {
-		noted := m.words + " pause; events wait, and age: see feedbox lag"
-		if !m.all {
-			return noted, o.Leases.PauseLeases(ctx, m.ids...)
+		Short: "Pause sending; owners keep their leases",
+	}, func(ctx context.Context, cfg *config.Relay, o *operator.Operator, s selection) (string, error) {
+		noted := s.label + " pause; unsent events can expire, see feedbox lag"
+		if !s.all {
+			return noted, o.Leases.PauseLeases(ctx, s.ids...)
 		}
-		if err := p.confirm(yes, "No relay sends anything until feedbox leases resume --all. Events wait, and are lost after %s.", cfg.EventTTL); err != nil {
+		if err := p.confirm(yes, "No relay sends anything until feedbox leases resume --all. Events wait, and expire after %s.", cfg.EventTTL); err != nil {
 			return "", err
 		}
 		return noted, o.Leases.Pause(ctx)

@@ -10,15 +10,15 @@ import (
 )
 
 func (p *program) leasesResumeCommand() *cobra.Command {
-	return p.leasesVerb("all leases, however they were paused", &cobra.Command{
+	return p.leasesVerb("all leases, whether paused by name or by --all", &cobra.Command{
 		Use:   "resume LEASE... | --all",
-		Short: "End a pause",
-	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, m meant) (string, error) {
-		if m.all {
+		Short: "Resume paused leases",
+	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
+		if s.all {
 			if err := o.Leases.Resume(ctx); err != nil {
 				return "", err
 			}
 		}
-		return m.words + " go on", o.Leases.ResumeLeases(ctx, m.ids...)
+		return s.label + " resume", o.Leases.ResumeLeases(ctx, s.ids...)
 	})
 }

@@ -12,12 +12,12 @@ import (
 func (p *program) leasesRetryCommand() *cobra.Command {
 	return p.leasesVerb("all leases", &cobra.Command{
 		Use:   "retry LEASE... | --all",
-		Short: "Have owners forget how often documents failed, and go on where they stopped",
-		Long: `Have owners forget how often documents failed, and go on where they stopped.
+		Short: "Reset failure counts and resume stopped ranges",
+		Long: `Reset failure counts and resume stopped ranges.
 
-It concerns what is still being tried. What was given up is parked: feedbox parked
-retry sends that.`,
-	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, m meant) (string, error) {
-		return m.words + " count failures anew", o.Leases.Retry(ctx, m.ids...)
+This affects documents that are still being retried. Parked events are sent by
+feedbox parked retry.`,
+	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
+		return "reset of the failure counts of " + s.label, o.Leases.Retry(ctx, s.ids...)
 	})
 }

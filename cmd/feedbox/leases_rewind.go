@@ -18,40 +18,40 @@ func (p *program) leasesRewindCommand() *cobra.Command {
 	var start changefeed.Start
 	cmd := p.leasesVerb("all leases", &cobra.Command{
 		Use:   "rewind LEASE... | --all --to beginning|now|TIME",
-		Short: "Move checkpoints, whatever it repeats or skips",
-		Long: `Move checkpoints, whatever it repeats or skips. Moving one ahead loses the events
-between. To send events again, feedbox replay is safer: it says what it will repeat
-and moves nothing ahead.`,
+		Short: "Move checkpoints, even if events are repeated or skipped",
+		Long: `Move checkpoints, even if events are repeated or skipped. Moving a checkpoint ahead
+loses the events between. To send events again use feedbox replay, which is safer: it
+shows the events first and never moves a checkpoint ahead.`,
 		PreRunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if start, consequence, err = parseRewind(to); err != nil {
 				return usage(cmd, err)
 			}
 			return nil
 		},
-	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, m meant) (string, error) {
-		if err := p.confirm(yes, "The checkpoints of %s move to %s. %s", m.words, to, consequence); err != nil {
+	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
+		if err := p.confirm(yes, "The checkpoints of %s move to %s. %s", s.label, to, consequence); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("the owners of %s go on from %s after their current page; see feedbox leases ls", m.words, to), o.Leases.Rewind(ctx, start, m.ids...)
+		return fmt.Sprintf("the owners of %s continue from %s after their current page; see feedbox leases ls", s.label, to), o.Leases.Rewind(ctx, start, s.ids...)
 	})
-	cmd.Flags().StringVar(&to, "to", "", "beginning, now, a time such as 2026-01-31T08:00:00Z, or how long ago, such as 2h")
+	cmd.Flags().StringVar(&to, "to", "", "beginning, now, a time (2026-01-31T08:00:00Z) or an age (2h)")
 	yesFlag(cmd, &yes)
 	return cmd
 }
 
-// parseRewind reads where to, and says what that means.
+// parseRewind parses --to and returns the consequence to confirm.
 func parseRewind(to string) (changefeed.Start, string, error) {
 	switch to {
 	case "":
 		return changefeed.Start{}, "", fmt.Errorf("--to is missing: give beginning, now or a time")
 	case "beginning":
-		return changefeed.FromBeginning(), "Every stored event is sent again; the topic drops what it remembers, consumers see the rest twice.", nil
+		return changefeed.FromBeginning(), "Every stored event is sent again. The topic drops the duplicates within its window; consumers get the other events twice.", nil
 	case "now":
-		return changefeed.FromNow(), "EVENTS NOT SENT YET ARE SKIPPED FOR GOOD.", nil
+		return changefeed.FromNow(), "UNSENT EVENTS ARE SKIPPED FOR GOOD.", nil
 	}
 	t, err := parseWhen(to)
 	if err != nil {
 		return changefeed.Start{}, "", fmt.Errorf("--to %w", err)
 	}
-	return changefeed.FromTime(t), "Changes since " + console.Time(t) + " are sent again; leases that have not come that far yet SKIP the events between for good.", nil
+	return changefeed.FromTime(t), "Changes since " + console.Time(t) + " are sent again. Leases whose checkpoint is before that time SKIP the events between for good.", nil
 }

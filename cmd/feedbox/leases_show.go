@@ -53,6 +53,6 @@ func leaseTable(v leaseView) *console.Table {
 	t.Row("health", v.Health)
 	t.Row("failures", v.Failures)
 	t.Row("error", v.Error)
-	t.Row("wanted", strings.Join(v.Wanted, ", "))
+	t.Row("pending", strings.Join(v.Pending, ", "))
 	return t
 }

@@ -1,5 +1,5 @@
-// Command feedbox is the production binary: the contacts API and the relay, and the
-// commands by which people see and steer them; one image. `feedbox help` lists them.
+// Command feedbox is the production binary: the contacts API, the relay, and the commands
+// for their operators. `feedbox help` lists them.
 package main
 
 import (
@@ -12,7 +12,7 @@ import (
 
 func main() {
 	ctx, stop := wiring.UntilSignal(context.Background(), func() {
-		_, _ = fmt.Fprintln(os.Stderr, "feedbox: told to end twice, not waiting any longer")
+		_, _ = fmt.Fprintln(os.Stderr, "feedbox: second signal received, exiting at once")
 		os.Exit(exitFailure)
 	})
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())

@@ -32,20 +32,20 @@ func (p *program) openAPICommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var ok bool
 			if options.Auth, ok = documented[mode]; !ok {
-				return usage(cmd, fmt.Errorf("--auth is none, apikey or entra, not %q", mode))
+				return usage(cmd, fmt.Errorf("--auth %q: give none, apikey or entra", mode))
 			}
 			return p.printOpenAPI(cmd.Context(), options)
 		},
 	}
 	isSet := func(name string) bool { set, _ := strconv.ParseBool(p.variable(name)); return set }
-	cmd.Flags().StringVar(&mode, "auth", mode, "who may call: none, apikey or entra (FEEDBOX_AUTH)")
-	cmd.Flags().BoolVar(&options.Audit, "audit", isSet("FEEDBOX_AUDIT"), "with the audit trail (FEEDBOX_AUDIT)")
-	cmd.Flags().BoolVar(&options.RequirePrecondition, "require-precondition", isSet("FEEDBOX_API_REQUIRE_PRECONDITION"), "If-Match is required (FEEDBOX_API_REQUIRE_PRECONDITION)")
+	cmd.Flags().StringVar(&mode, "auth", mode, "authentication: none, apikey or entra (FEEDBOX_AUTH)")
+	cmd.Flags().BoolVar(&options.Audit, "audit", isSet("FEEDBOX_AUDIT"), "include the audit trail (FEEDBOX_AUDIT)")
+	cmd.Flags().BoolVar(&options.RequirePrecondition, "require-precondition", isSet("FEEDBOX_API_REQUIRE_PRECONDITION"), "require If-Match (FEEDBOX_API_REQUIRE_PRECONDITION)")
 	return cmd
 }
 
-// documented are the modes of authentication. For the document they need neither keys
-// nor an issuer.
+// documented has the modes of authentication, without keys and issuer, which the document
+// does not contain.
 var documented = map[string]auth.Authenticator{"none": auth.Open{}, "apikey": &auth.APIKeys{}, "entra": &auth.Entra{}}
 
 // variable returns a variable of the environment, the last of its name.
@@ -65,18 +65,18 @@ func (p *program) printOpenAPI(ctx context.Context, options *httpapi.Options) er
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/openapi.json", nil)
 	if err != nil {
-		return fmt.Errorf("ask for the document: %w", err)
+		return fmt.Errorf("request the OpenAPI document: %w", err)
 	}
 	reply := recorder{header: http.Header{}, status: http.StatusOK}
 	server.Handler().ServeHTTP(&reply, r)
 	if reply.status != http.StatusOK {
-		return fmt.Errorf("the API answers with %d for its own document", reply.status)
+		return fmt.Errorf("request the OpenAPI document: status %d", reply.status)
 	}
 	_, err = p.out.Write(append(bytes.TrimSpace(reply.body.Bytes()), '\n'))
 	return err
 }
 
-// recorder keeps an answer.
+// recorder is a http.ResponseWriter that keeps the reply in memory.
 type recorder struct {
 	header http.Header
 	status int

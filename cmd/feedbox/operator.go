@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"os/user"
-	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -22,22 +22,22 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// answerTimeout bounds what an operator waits for one answer.
+// answerTimeout bounds a quick command, and each request of a long one.
 const answerTimeout = 30 * time.Second
 
 var errNoAnswer = fmt.Errorf("no answer within %s", answerTimeout)
 
-// patient is how long a verb may take as a whole.
-type patient bool
+// duration is the time limit of a command.
+type duration bool
 
 const (
-	quick patient = false // answerTimeout
-	long  patient = true  // until it is done or interrupted
+	quick duration = false // answerTimeout
+	long  duration = true  // no limit, until it is done or interrupted
 )
 
-// operate loads the relay's configuration, runs do with an operator and closes it.
-// The faults of the broker's variables count only if needsBroker.
-func (p *program) operate(cmd *cobra.Command, needsBroker bool, how patient, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error) error {
+// operate loads the relay's configuration, runs do with an operator and closes the operator.
+// Faults of the broker's variables are ignored unless needsBroker.
+func (p *program) operate(cmd *cobra.Command, needsBroker bool, limit duration, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error) error {
 	cfg, err := config.LoadRelay(p.environ)
 	if !needsBroker {
 		err = config.WithoutBroker(err)
@@ -46,7 +46,7 @@ func (p *program) operate(cmd *cobra.Command, needsBroker bool, how patient, do 
 		return err
 	}
 	ctx := cmd.Context()
-	if how == quick {
+	if limit == quick {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 		defer cancel()
@@ -59,7 +59,7 @@ func (p *program) operate(cmd *cobra.Command, needsBroker bool, how patient, do 
 	return advise(errors.Join(err, o.Close(ctx)))
 }
 
-// advise adds what to do next to a failure that says nothing of it.
+// advise adds a next step to an error that has none.
 func advise(err error) error {
 	if err == nil || console.NextOf(err) != "" || errors.Is(err, errReported) || errors.Is(err, console.ErrNotAsked) || errors.Is(err, console.ErrDeclined) {
 		return err
@@ -67,19 +67,18 @@ func advise(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
+	throttled := fault.Is(err, fault.Throttled)
 	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		err = &shortened{text: azure.Brief(err), err: err}
-		if reply.StatusCode == http.StatusTooManyRequests {
-			return console.Advise(err, "try again in a moment; the account has too few request units")
-		}
+		throttled = throttled || reply.StatusCode == http.StatusTooManyRequests
 	}
-	if fault.Is(err, fault.Throttled) {
-		return console.Advise(err, "try again in a moment; the account has too few request units")
+	if throttled {
+		return console.Advise(err, "try again in a moment, or give the account more request units")
 	}
-	return console.Advise(err, "feedbox doctor examines the surroundings and says what to change")
+	return console.Advise(err, "feedbox doctor checks the environment and prints fixes")
 }
 
-// shortened is an error with another text.
+// shortened replaces the text of an error.
 type shortened struct {
 	text string
 	err  error
@@ -88,7 +87,7 @@ type shortened struct {
 func (s *shortened) Error() string { return s.text }
 func (s *shortened) Unwrap() error { return s.err }
 
-// write writes a result in the chosen format.
+// write writes a result in the given format; empty is printed instead of an empty table.
 func (p *program) write(f console.Format, value any, table *console.Table, empty string) error {
 	if f == console.FormatJSON {
 		return console.JSON(p.out, value)
@@ -96,36 +95,34 @@ func (p *program) write(f console.Format, value any, table *console.Table, empty
 	return table.Write(p.out, empty)
 }
 
-// say writes a line for people; with JSON it goes beside the result.
+// say writes a line for people. With JSON it goes to standard error, because standard
+// output holds the result only.
 func (p *program) say(f console.Format, format string, args ...any) {
 	w := p.out
 	if f == console.FormatJSON {
 		w = p.errOut
 	}
-	_, _ = fmt.Fprintf(w, format+"\n", args...) // nobody is left to be told
+	_, _ = fmt.Fprintf(w, format+"\n", args...) // a failed write of output cannot be reported
 }
 
-// confirm asks before something is done that cannot be undone.
+// confirm asks the operator to confirm an action that cannot be undone.
 func (p *program) confirm(yes bool, format string, args ...any) error {
 	return console.Prompt{In: p.in, Out: p.errOut, Yes: yes}.Confirm(fmt.Sprintf(format, args...))
 }
 
-// who is the name an operator's wish carries: that of the flag, the login's, or what
-// the system knows of the process: in a pod that is a number, and the pod's name.
-func (p *program) who(flag string) string {
+// operatorName returns the name to record with a request: that of the flag, else the login
+// name, else the user of the process and its host. In a pod without a login these are a
+// number and the name of the pod.
+func (p *program) operatorName(flag string) string {
 	if flag != "" {
 		return flag
 	}
-	for _, name := range []string{"USER", "LOGNAME", "USERNAME"} {
-		for _, pair := range p.environ {
-			if value, ok := strings.CutPrefix(pair, name+"="); ok && value != "" {
-				return value
-			}
-		}
+	if login := cmp.Or(p.variable("USER"), p.variable("LOGNAME"), p.variable("USERNAME")); login != "" {
+		return login
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		host = "an unnamed host"
+		host = "unnamed host"
 	}
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username + " on " + host

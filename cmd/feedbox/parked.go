@@ -12,17 +12,17 @@ import (
 )
 
 func (p *program) parkedCommand() *cobra.Command {
-	cmd := group("parked", "See and release the events that the broker refused", p.parkedLsCommand(), p.parkedShowCommand(), p.parkedRetryCommand(), p.parkedSkipCommand())
-	cmd.Long = `See and release the events that the broker refused.
+	cmd := group("parked", "Show, retry and skip parked events", p.parkedLsCommand(), p.parkedShowCommand(), p.parkedRetryCommand(), p.parkedSkipCommand())
+	cmd.Long = `Show, retry and skip parked events.
 
-An event that is refused for good is parked, and with it the later events of its key,
-so that their order stays. The commands only note what is wanted; the relay that owns
-the key's range sends the events in their order and then lets the key flow again. A key
-that only waited too long for the broker is sent without being asked for.`
+If the broker refuses an event permanently, the relay parks it together with the later
+events of its key, to keep their order. These commands store a request; the relay that
+owns the range of the key sends the parked events in order and then reopens the key. A
+key that was parked because the broker was unavailable is retried automatically.`
 	return cmd
 }
 
-// gateView is a parked key as it is shown.
+// gateView is the output form of a parked key.
 type gateView struct {
 	Key      string      `json:"key"`
 	Events   int64       `json:"events"`
@@ -55,23 +55,23 @@ func newGateView(g relay.Gate) gateView {
 	}
 }
 
-// state says in a word or two what happens to the key.
+// state describes the key in a word or two.
 func (g gateView) state() string {
 	switch {
 	case g.Intent != nil:
-		return string(g.Intent.Verb) + " wanted"
+		return string(g.Intent.Verb) + " pending"
 	case g.Auto:
-		return "retried by itself"
+		return "retried automatically"
 	case g.Failure != "":
 		return "refused again"
 	}
 	return "waiting"
 }
 
-// notParked says what to do if a key has no gate.
+// notParked replaces the error about a key without a gate by one with advice.
 func notParked(key string, err error) error {
 	if fault.Is(err, fault.NotFound) {
-		return console.Advise(fmt.Errorf("the key %s is not parked", key), "feedbox parked ls lists those that are")
+		return console.Advise(fmt.Errorf("the key %s is not parked", key), "feedbox parked ls lists the parked keys")
 	}
 	return err
 }

@@ -22,49 +22,50 @@ func (p *program) parkedRetryCommand() *cobra.Command {
 	var all, fromStore, yes bool
 	cmd := &cobra.Command{
 		Use:   "retry KEY | --all | --reason REASON",
-		Short: "Have a relay send the parked events of a key in their order",
-		Long: `Have a relay send the parked events of a key in their order.
+		Short: "Send the parked events of a key in order",
+		Long: `Send the parked events of a key in order. A relay does it.
 
-What is sent is what was parked. After the event was mended in the store, --from-store
-sends each event as it stands there now.`,
+It sends the events as they were parked. With --from-store it sends their current
+documents from the store instead, for events that were corrected there.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || (len(args) == 1) == (all || reason != "") || all && reason != "" {
-				return usage(cmd, fmt.Errorf("%s takes one argument, the key, or --all, or --reason REASON, got %q", cmd.CommandPath(), args))
+				return usage(cmd, fmt.Errorf("%s takes a key, --all or --reason REASON, got %q", cmd.CommandPath(), args))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.operate(cmd, false, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
-				intent := relay.Intent{Verb: relay.VerbRetry, By: p.who(by), Note: note, FromStore: fromStore}
+				intent := relay.Intent{Verb: relay.VerbRetry, By: p.operatorName(by), Note: note, FromStore: fromStore}
 				if len(args) == 0 {
-					return p.wantAll(ctx, o, reason, intent, yes, wait, format)
+					return p.requestAll(ctx, o, reason, intent, yes, wait, format)
 				}
 				if fromStore {
-					if err := p.compare(ctx, o, args[0], format); err != nil {
+					if err := p.compareStored(ctx, o, args[0], format); err != nil {
 						return err
 					}
 				}
-				return p.want(ctx, o, args[0], intent, wait, format)
+				return p.request(ctx, o, args[0], intent, wait, format)
 			})
 		},
 	}
 	outputFlag(cmd, &format)
 	intentFlags(cmd, &by, &note, &wait)
 	yesFlag(cmd, &yes)
-	cmd.Flags().BoolVar(&all, "all", false, "every parked key")
-	cmd.Flags().StringVar(&reason, "reason", "", "every key that is parked for this reason, as feedbox parked ls shows it")
-	cmd.Flags().BoolVar(&fromStore, "from-store", false, "send the events as they stand in the store now, not as they were parked")
+	cmd.Flags().BoolVar(&all, "all", false, "retry every parked key")
+	cmd.Flags().StringVar(&reason, "reason", "", "retry every key parked for this reason")
+	cmd.Flags().BoolVar(&fromStore, "from-store", false, "send the current documents from the store")
 	return cmd
 }
 
 func intentFlags(cmd *cobra.Command, by, note *string, wait *time.Duration) {
-	cmd.Flags().StringVar(by, "by", "", "who wants it (default the login name)")
-	cmd.Flags().StringVar(note, "note", "", "why, for the record")
-	cmd.Flags().DurationVar(wait, "wait", 0, "wait this long for a relay to do it")
+	cmd.Flags().StringVar(by, "by", "", "operator to record (default the login name)")
+	cmd.Flags().StringVar(note, "note", "", "reason to record")
+	cmd.Flags().DurationVar(wait, "wait", 0, "wait this long for a relay to finish")
 }
 
-// want notes an intent on the gate of key, and waits for a relay if asked to.
-func (p *program) want(ctx context.Context, o *operator.Operator, key string, intent relay.Intent, wait time.Duration, f console.Format) error {
+// request stores an intent on the gate of key. If wait is positive, it waits until a relay
+// has carried it out.
+func (p *program) request(ctx context.Context, o *operator.Operator, key string, intent relay.Intent, wait time.Duration, f console.Format) error {
 	gate, err := o.Note(ctx, key, intent)
 	if err != nil {
 		return notParked(key, err)
@@ -76,17 +77,17 @@ func (p *program) want(ctx context.Context, o *operator.Operator, key string, in
 	}
 	p.say(f, "noted: %s of %s, %d events wait", intent.Verb, key, gate.Events)
 	if wait <= 0 {
-		p.say(f, "a running relay takes it up within 5 s; see feedbox parked show %s", key)
+		p.say(f, "a running relay starts within 5 s; see feedbox parked show %s", key)
 		return nil
 	}
 	return p.await(ctx, o, key, gate, wait, f)
 }
 
-// awaitPoll is the pause between two looks at a gate.
+// awaitPoll is the time between two reads of a gate.
 const awaitPoll = 200 * time.Millisecond
 
-// await returns nil once the gate is open, and an error if a relay gave up or limit
-// passes.
+// await returns nil once the gate is open. It returns an error if a relay could not send
+// the events or limit passes.
 func (p *program) await(ctx context.Context, o *operator.Operator, key string, before relay.Gate, limit time.Duration, f console.Format) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -102,7 +103,7 @@ func (p *program) await(ctx context.Context, o *operator.Operator, key string, b
 			bar.Done()
 			p.say(f, "done: the key %s flows again", key)
 			return nil
-		case bounded.Err() != nil: // said below
+		case bounded.Err() != nil: // returned below
 		case err != nil:
 			return err
 		case gate.Intent == nil && gate.Attempts > before.Attempts:
@@ -117,7 +118,7 @@ func (p *program) await(ctx context.Context, o *operator.Operator, key string, b
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return console.Advise(fmt.Errorf("no relay was done within %s; what is wanted stays noted", limit), "feedbox leases ls shows whether a relay runs, feedbox parked show "+key+" what became of it")
+			return console.Advise(fmt.Errorf("no relay finished within %s; the request stays pending", limit), "feedbox leases ls shows whether a relay runs, feedbox parked show "+key+" the result")
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// wantAll notes an intent on all gates, or on those closed for reason.
-func (p *program) wantAll(ctx context.Context, o *operator.Operator, reason string, intent relay.Intent, yes bool, wait time.Duration, f console.Format) error {
+// requestAll stores an intent on all gates, or on those closed for reason.
+func (p *program) requestAll(ctx context.Context, o *operator.Operator, reason string, intent relay.Intent, yes bool, wait time.Duration, f console.Format) error {
 	bounded, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
 	gates, err := o.GatesFor(bounded, reason)
@@ -46,7 +46,7 @@ func (p *program) wantAll(ctx context.Context, o *operator.Operator, reason stri
 	return p.awaitAll(ctx, o, noted, wait, f)
 }
 
-// awaitAll waits until all gates are open, for limit in all; 0 is not at all.
+// awaitAll waits until all gates are open, for limit in total; 0 does not wait.
 func (p *program) awaitAll(ctx context.Context, o *operator.Operator, gates []relay.Gate, limit time.Duration, f console.Format) error {
 	var faults []error
 	for end := time.Now().Add(limit); limit > 0 && len(gates) > 0; gates = gates[1:] {
@@ -60,9 +60,9 @@ func (p *program) awaitAll(ctx context.Context, o *operator.Operator, gates []re
 	return errors.Join(faults...)
 }
 
-// compare tells how the events of key differ from what is parked, and refuses early what a
-// relay would refuse later.
-func (p *program) compare(ctx context.Context, o *operator.Operator, key string, f console.Format) error {
+// compareStored prints how the stored events of key differ from the parked ones. It refuses
+// early what a relay would refuse later: an event that the store no longer has.
+func (p *program) compareStored(ctx context.Context, o *operator.Operator, key string, f console.Format) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
 	if _, err := o.Parked.Gate(ctx, key); err != nil {
@@ -73,9 +73,9 @@ func (p *program) compare(ctx context.Context, o *operator.Operator, key string,
 		return err
 	}
 	if len(c.Gone) > 0 {
-		return console.Advise(fmt.Errorf("event %s of key %s is no longer in the store, it has expired or was removed", c.Gone[0], key), "feedbox parked retry "+key+" sends what was parked")
+		return console.Advise(fmt.Errorf("event %s of key %s is no longer in the store: it expired or was deleted", c.Gone[0], key), "feedbox parked retry "+key+" sends the events as they were parked")
 	}
-	p.say(f, "compared: of the first %d events %d differ in the store from what is parked", c.Events, len(c.Differ))
+	p.say(f, "compared: of the first %d events, %d differ between the store and the parked copy", c.Events, len(c.Differ))
 	for _, id := range c.Differ {
 		p.say(f, "differs: %s", id)
 	}

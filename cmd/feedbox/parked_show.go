@@ -14,9 +14,9 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// eventView is a parked event as it is shown.
+// eventView is the output form of a parked event.
 type eventView struct {
-	Place    int       `json:"place,omitempty"` // in the line, from 1
+	Place    int       `json:"place,omitempty"` // in the queue of its key, from 1
 	ID       string    `json:"id"`
 	Action   string    `json:"action,omitempty"`
 	Sequence int64     `json:"sequence,omitempty"`
@@ -28,7 +28,7 @@ type eventView struct {
 	Document any       `json:"document,omitempty"`
 }
 
-// keyView is a parked key with its line and the record of what was left out.
+// keyView is a parked key with its queue of events and its skipped events.
 type keyView struct {
 	gateView
 	Line    []eventView   `json:"line"`
@@ -46,7 +46,7 @@ func (p *program) parkedShowCommand() *cobra.Command {
 	var documents bool
 	cmd := &cobra.Command{
 		Use:   "show KEY",
-		Short: "Show why a key is parked and what waits behind it",
+		Short: "Show why a key is parked, and its events",
 		Args:  oneArg("the key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit < 1 || limit > 1000 {
@@ -65,8 +65,8 @@ func (p *program) parkedShowCommand() *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &format)
-	cmd.Flags().IntVar(&limit, "limit", 20, "how many events of the line are shown")
-	cmd.Flags().BoolVar(&documents, "documents", false, "show the events' documents too, which hold personal data")
+	cmd.Flags().IntVar(&limit, "limit", 20, "number of events to show")
+	cmd.Flags().BoolVar(&documents, "documents", false, "show the documents of events, which contain personal data")
 	return cmd
 }
 
@@ -114,20 +114,20 @@ func (p *program) showKey(v keyView) error {
 		if v.Intent.FromStore {
 			verb += " from the store"
 		}
-		head.Row("wanted", fmt.Sprintf("%s by %s at %s: %s", verb, v.Intent.By, console.Time(v.Intent.At), v.Intent.Note))
+		head.Row("pending", fmt.Sprintf("%s by %s at %s: %s", verb, v.Intent.By, console.Time(v.Intent.At), v.Intent.Note))
 	}
 	if v.Failure != "" {
-		head.Row("last try", fmt.Sprintf("%s, number %d: %s", console.Time(v.TriedAt), v.Attempts, v.Failure))
+		head.Row("last try", fmt.Sprintf("%s, attempt %d: %s", console.Time(v.TriedAt), v.Attempts, v.Failure))
 	}
 	if err := head.Write(p.out, ""); err != nil {
 		return err
 	}
-	p.say(console.FormatTable, "\n%d events wait, the first %d:", v.Events, len(v.Line))
+	p.say(console.FormatTable, "\n%d events parked, the first %d:", v.Events, len(v.Line))
 	line := console.NewTable("EVENT", "ACTION", "SEQUENCE", "REASON", "ATTEMPTS", "ERROR")
 	for _, e := range v.Line {
 		line.Row(e.ID, e.Action, e.Sequence, e.Reason, e.Attempts, console.Short(e.Error, 60))
 	}
-	if err := line.Write(p.out, "no event waits"); err != nil {
+	if err := line.Write(p.out, "no parked events"); err != nil {
 		return err
 	}
 	for _, e := range v.Line {
@@ -138,10 +138,10 @@ func (p *program) showKey(v keyView) error {
 	if len(v.Skipped) == 0 {
 		return nil
 	}
-	p.say(console.FormatTable, "\nleft out:")
-	left := console.NewTable("EVENT", "ACTION", "BY", "AT", "NOTE")
+	p.say(console.FormatTable, "\nskipped:")
+	skipped := console.NewTable("EVENT", "ACTION", "BY", "AT", "NOTE")
 	for _, s := range v.Skipped {
-		left.Row(s.Event.ID, s.Event.Action, s.Intent.By, console.Time(s.Intent.At), s.Intent.Note)
+		skipped.Row(s.Event.ID, s.Event.Action, s.Intent.By, console.Time(s.Intent.At), s.Intent.Note)
 	}
-	return left.Write(p.out, "")
+	return skipped.Write(p.out, "")
 }

@@ -11,7 +11,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// replayFlags are the choices of a replay.
+// replayFlags are the flags of feedbox replay.
 type replayFlags struct {
 	format console.Format
 	from   string
@@ -25,21 +25,21 @@ func (p *program) replayCommand() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
 		Use:   "replay --from TIME | --key KEY",
-		Short: "Send events again, after saying which",
-		Long: `Send events again, after saying which.
+		Short: "Send events again, after showing which",
+		Long: `Send events again, after showing which.
 
 --from moves the checkpoints back: the relays send everything since that time again.
---key sends the stored events of one key, in their order, from here.
+--key sends the stored events of one key in order, from this process.
 
-Events keep their message ids. The topic drops those it has seen within its duplicate
-window; consumers get the others a second time and must drop them by id or sequence.`,
+Events keep their message ids. The topic drops duplicates within its duplicate window;
+consumers get the other events a second time and must drop them by id or sequence.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if (f.from == "") == (f.key == "") {
 				return usage(cmd, errors.New("give either --from or --key"))
 			}
 			if f.window <= 0 {
-				return usage(cmd, errors.New("--window must be positive: the topic's duplicate detection window"))
+				return usage(cmd, errors.New("--window must be positive: give the duplicate detection window of the topic"))
 			}
 			if f.from != "" {
 				return p.replayFrom(cmd, f)
@@ -48,15 +48,15 @@ window; consumers get the others a second time and must drop them by id or seque
 		},
 	}
 	outputFlag(cmd, &f.format)
-	cmd.Flags().StringVar(&f.from, "from", "", "a time such as 2026-01-31T08:00:00Z, or how long ago, such as 2h")
-	cmd.Flags().StringVar(&f.key, "key", "", "partition key, which is the id of the contact")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only say what would be sent again")
+	cmd.Flags().StringVar(&f.from, "from", "", "a time (2026-01-31T08:00:00Z) or an age (2h)")
+	cmd.Flags().StringVar(&f.key, "key", "", "partition key, that is, the id of the contact")
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "only show the events that would be sent")
 	cmd.Flags().DurationVar(&f.window, "window", 10*time.Minute, "duplicate detection window of the topic")
 	yesFlag(cmd, &f.yes)
 	return cmd
 }
 
-// resendView is what would be sent again, as it is shown.
+// resendView is the output form of the events that would be sent again.
 type resendView struct {
 	Lease   string     `json:"lease,omitempty"`
 	Owner   string     `json:"owner,omitempty"`
@@ -77,7 +77,7 @@ func newResendView(r operator.Resend) resendView {
 	return v
 }
 
-// nameOf is the short name of a lease; a sum has none.
+// nameOf returns the short name of a lease; "" for a sum, which has no lease.
 func nameOf(lease string) string {
 	if lease == "" {
 		return ""
@@ -85,7 +85,7 @@ func nameOf(lease string) string {
 	return changefeed.LeaseName(lease)
 }
 
-// replayView is the plan of a replay and what became of it.
+// replayView is the plan of a replay and its result.
 type replayView struct {
 	resendView
 	From    string       `json:"from,omitempty"`
@@ -97,11 +97,11 @@ type replayView struct {
 	Done    bool         `json:"done"`
 }
 
-// describe says the plan in sentences.
+// describe prints the plan in sentences.
 func (p *program) describe(v replayView) {
 	say := func(format string, args ...any) { p.say(console.FormatTable, format, args...) }
 	if v.Refused > 0 {
-		say("%d events cannot be sent as they are: they are parked again, also if they were skipped", v.Refused)
+		say("%d events cannot be sent as they are: they will be parked again, even if skipped before", v.Refused)
 	}
 	if v.Events == 0 {
 		say("no event would be sent again")
@@ -110,9 +110,9 @@ func (p *program) describe(v replayView) {
 	say("%d events would be sent again, committed from %s to %s", v.Events, console.Time(*v.Oldest), console.Time(*v.Newest))
 	switch again := v.Events - v.Covered; {
 	case again == 0:
-		say("the duplicate window of %s covers all of them: the topic drops those it has", v.Window)
+		say("the duplicate window of %s covers all of them: the topic drops them", v.Window)
 	case v.Covered == 0:
-		say("the duplicate window of %s covers none of them: consumers get all a second time", v.Window)
+		say("the duplicate window of %s covers none of them: consumers get all of them a second time", v.Window)
 	default:
 		say("the duplicate window of %s covers %d of them; consumers may get the other %d a second time", v.Window, v.Covered, again)
 	}

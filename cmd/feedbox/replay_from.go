@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// replayFrom rewinds the leases that have come past a time.
+// replayFrom rewinds the leases whose checkpoint is after a time.
 func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 	from, err := parseWhen(f.from)
 	if err != nil {
@@ -31,14 +31,14 @@ func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 			return err
 		}
 		if !f.dryRun && len(rewind) > 0 {
-			if err := p.confirm(f.yes, "%d leases are rewound to %s.", len(rewind), v.From); err != nil {
+			if err := p.confirm(f.yes, "%d leases will be rewound to %s.", len(rewind), v.From); err != nil {
 				return err
 			}
 			if err := o.Rewind(ctx, from, rewind...); err != nil {
 				return err
 			}
 			v.Done = true
-			p.say(f.format, "noted: %d leases go back to %s after their current page; see feedbox lag --watch", len(rewind), v.From)
+			p.say(f.format, "noted: rewind of %d leases to %s after their current page; see feedbox lag --watch", len(rewind), v.From)
 		}
 		if f.format == console.FormatJSON {
 			return console.JSON(p.out, v)
@@ -47,7 +47,7 @@ func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 	})
 }
 
-// sumReplay adds the ranges up and names the leases with something to send again.
+// sumReplay adds up the ranges and returns the leases with events to send again.
 func sumReplay(plan []operator.Resend) (v replayView, rewind []string) {
 	v.Ranges = []resendView{}
 	var sum operator.Resend
@@ -72,9 +72,9 @@ func sumReplay(plan []operator.Resend) (v replayView, rewind []string) {
 
 func (p *program) showReplayFrom(f replayFlags, v replayView, cfg *config.Relay, from time.Time) error {
 	if f.format == console.FormatJSON {
-		return nil // written once it is known what became of it
+		return nil // written at the end, with the result
 	}
-	table := console.NewTable("LEASE", "EVENTS", "COVERED", "OLDEST", "NEWEST", "LEFT ALONE")
+	table := console.NewTable("LEASE", "EVENTS", "COVERED", "OLDEST", "NEWEST", "NOT REWOUND")
 	for _, r := range v.Ranges {
 		oldest, newest := "", ""
 		if r.Events > 0 {

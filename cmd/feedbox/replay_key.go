@@ -15,7 +15,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// replayKey sends the stored events of a key.
+// replayKey sends the stored events of a key again.
 func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
 	return p.operate(cmd, !f.dryRun, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 		plan, err := o.PlanKeyReplay(ctx, f.key, f.window)
@@ -27,10 +27,10 @@ func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
 			p.describe(v)
 		}
 		if len(plan.Messages) == 0 {
-			return console.Advise(fmt.Errorf("the key %s has no stored events: there is no such contact, or they have expired", f.key), "check the id; GET /api/contacts/"+f.key+" tells whether the contact exists")
+			return console.Advise(fmt.Errorf("the key %s has no stored events: they have expired, or there is no such contact", f.key), "check the id; GET /api/contacts/"+f.key+" shows whether the contact exists")
 		}
 		if !f.dryRun && len(plan.Missing) == 0 {
-			if err := p.confirm(f.yes, "%d events of key %s are sent again, in their order, while a relay may send newer ones.", v.Events, f.key); err != nil {
+			if err := p.confirm(f.yes, "%d events of key %s will be sent again, in order, while a relay may send newer ones.", v.Events, f.key); err != nil {
 				return err
 			}
 			bar := console.NewProgress(p.errOut, "sending", int64(v.Events))
@@ -49,7 +49,7 @@ func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
 		}
 		if len(plan.Missing) > 0 {
 			return invariantError{console.Advise(fmt.Errorf("events are missing in the middle of key %s: sequences %v; nothing was sent", f.key, plan.Missing),
-				"somebody removed them or their TTL was changed; consumers must read the contact itself")}
+				"they were deleted, or their TTL was changed; consumers must read the contact itself")}
 		}
 		return nil
 	})
@@ -59,11 +59,11 @@ func replayKeyAdvice(key string, err error) error {
 	reply, _ := errors.AsType[*azcore.ResponseError](err)
 	switch {
 	case fault.Is(err, fault.Conflict):
-		return console.Advise(err, "feedbox parked retry "+key+" sends what waits, in its order")
+		return console.Advise(err, "feedbox parked retry "+key+" sends the parked events in order")
 	case fault.Is(err, fault.Invalid):
-		return console.Advise(err, "mend the document or remove it; consumers can read the contact itself meanwhile")
+		return console.Advise(err, "correct the document or delete it; until then consumers can read the contact itself")
 	case reply != nil && reply.StatusCode == http.StatusForbidden:
-		return console.Advise(err, "reading the events of a key needs the right to query the data container, which the relay itself has not: use an identity with Cosmos DB Built-in Data Reader")
+		return console.Advise(err, "use an identity with Cosmos DB Built-in Data Reader: a relay may not query the data container, but this command must")
 	}
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/wiring"
 )
 
-// serve runs a process until SIGTERM, on the addresses api, which may be empty, and ops.
+// serve runs a process until SIGTERM, on the addresses api and ops. api may be empty.
 func (p *program) serve(ctx context.Context, process operator.Process, logged config.Log, api, ops string, cfg any, module func(wiring.Params) fx.Option) error {
 	log, err := telemetry.NewLogger(p.errOut, &telemetry.LogOptions{Level: logged.Level, Format: logged.Format, NoColor: console.NoColour(p.environ)})
 	if err != nil {
@@ -32,18 +32,18 @@ func (p *program) serve(ctx context.Context, process operator.Process, logged co
 	return adviseStart(wiring.Run(ctx, fx.New(module(wiring.Params{Sockets: sockets, Log: log, Version: version()})), nil), process)
 }
 
-// started is what the first line of a process's log says.
+// started has the first log message of each process.
 var started = map[operator.Process]string{operator.ProcessAPI: "contacts API", operator.ProcessRelay: "relay"}
 
-// adviseListen adds what to do about an address that cannot be had.
+// adviseListen adds the next step to an error of listening.
 func adviseListen(err error) error {
-	return console.Advise(err, "stop what uses the address, or give another one: FEEDBOX_API_LISTEN, FEEDBOX_OPS_LISTEN")
+	return console.Advise(err, "stop the process that uses the address, or set another one: FEEDBOX_API_LISTEN, FEEDBOX_OPS_LISTEN")
 }
 
-// adviseStart adds what to do about a process that could not start or go on.
+// adviseStart adds the next step to an error that kept a process from starting or ended it.
 func adviseStart(err error, process operator.Process) error {
-	if err == nil || errors.Is(err, wiring.ErrEnded) { // the log says why it ended
+	if err == nil || errors.Is(err, wiring.ErrEnded) { // the log has the cause
 		return err
 	}
-	return console.Advise(err, "feedbox doctor --process "+string(process)+" examines the surroundings and says what to change")
+	return console.Advise(err, "feedbox doctor --process "+string(process)+" checks the environment and prints fixes")
 }

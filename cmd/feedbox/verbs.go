@@ -8,7 +8,7 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// group is a command that only holds others.
+// group returns a command that only has subcommands.
 func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -18,7 +18,7 @@ func group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 		return usage(cmd, console.NoCommand(cmd, args[0]))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return usage(cmd, fmt.Errorf("a command is missing after %s", cmd.CommandPath()))
+		return usage(cmd, fmt.Errorf("subcommand missing after %s", cmd.CommandPath()))
 	}
 	cmd.AddCommand(verbs...)
 	return cmd
@@ -37,7 +37,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// oneArg demands one argument and calls it by name.
+// oneArg requires one argument; name is its name in errors.
 func oneArg(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) != 1 || args[0] == "" {
@@ -47,7 +47,7 @@ func oneArg(name string) cobra.PositionalArgs {
 	}
 }
 
-// someOrAll demands arguments, or the flag --all and none.
+// someOrAll requires either arguments or the flag --all.
 func someOrAll(name string, all *bool) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 0) != *all {
@@ -59,10 +59,10 @@ func someOrAll(name string, all *bool) cobra.PositionalArgs {
 
 // outputFlag adds -o.
 func outputFlag(cmd *cobra.Command, f *console.Format) {
-	cmd.Flags().VarP(f, "output", "o", "how the result is written")
+	cmd.Flags().VarP(f, "output", "o", "output format")
 }
 
 // yesFlag adds --yes.
 func yesFlag(cmd *cobra.Command, yes *bool) {
-	cmd.Flags().BoolVar(yes, "yes", false, "do not ask for a confirmation")
+	cmd.Flags().BoolVar(yes, "yes", false, "skip the confirmation")
 }

@@ -11,20 +11,20 @@ import (
 	"testing"
 )
 
-// A verb that can ask takes --yes: the file that asks, or whoever calls it with its
-// flags, declares the flag.
-func TestWhatAsksTakesYes(t *testing.T) {
+// A file that calls confirm declares the flag --yes, or the file of its command does.
+// Otherwise the command could not run in a script.
+func TestEveryConfirmationHasTheYesFlag(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	asking := 0
+	confirming := 0
 	for _, name := range names {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
-		asks, flagged := false, false
+		confirms, flagged := false, false
 		ast.Inspect(file, func(n ast.Node) bool {
 			call, ok := n.(*ast.CallExpr)
 			if !ok {
@@ -32,27 +32,27 @@ func TestWhatAsksTakesYes(t *testing.T) {
 			}
 			switch f := call.Fun.(type) {
 			case *ast.SelectorExpr:
-				asks = asks || f.Sel.Name == "confirm"
+				confirms = confirms || f.Sel.Name == "confirm"
 			case *ast.Ident:
 				flagged = flagged || f.Name == "yesFlag"
 			}
 			return true
 		})
-		if !asks {
+		if !confirms {
 			continue
 		}
-		asking++
+		confirming++
 		for command, way := range map[string]string{"replay.go": "replay_", "parked_retry.go": "parked_retry_"} {
-			if strings.HasPrefix(name, way) { // one command with two ways
+			if strings.HasPrefix(name, way) { // one command in several files
 				flagged = declaresYes(t, command)
 			}
 		}
 		if !flagged {
-			t.Errorf("%s asks for a confirmation, and there is no --yes", name)
+			t.Errorf("%s asks for a confirmation without the flag --yes", name)
 		}
 	}
-	if asking < 5 {
-		t.Errorf("only %d files ask", asking)
+	if confirming < 5 {
+		t.Errorf("only %d files call confirm", confirming)
 	}
 }
 
@@ -65,17 +65,17 @@ func declaresYes(t *testing.T, file string) bool {
 	return strings.Contains(string(text), "yesFlag(cmd")
 }
 
-// An audit names somebody even where nobody has logged in, as in a pod.
-func TestWhoIsNeverUnknown(t *testing.T) {
+// A request has the name of an operator even without a login, as in a pod.
+func TestRequestsNameAnOperator(t *testing.T) {
 	p := &program{environ: []string{"USER="}}
-	if got := p.who(""); !regexp.MustCompile(`^\S.* on \S+`).MatchString(got) || strings.Contains(got, "unknown") {
-		t.Errorf("without a login it is %q", got)
+	if got := p.operatorName(""); !regexp.MustCompile(`^\S.* on \S+`).MatchString(got) || strings.Contains(got, "unknown") {
+		t.Errorf("without a login: %q", got)
 	}
 	p.environ = []string{"LOGNAME=bob"}
-	if got := p.who(""); got != "bob" {
-		t.Errorf("the login's name is %q", got)
+	if got := p.operatorName(""); got != "bob" {
+		t.Errorf("with a login: %q, want bob", got)
 	}
-	if got := p.who("alice"); got != "alice" {
-		t.Errorf("the flag's name is %q", got)
+	if got := p.operatorName("alice"); got != "alice" {
+		t.Errorf("with the flag: %q, want alice", got)
 	}
 }

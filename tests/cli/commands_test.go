@@ -39,8 +39,8 @@ func seed(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// spoil appends an event that no relay can send, because it has no action.
-func spoil(ts *testscript.TestScript, neg bool, args []string) {
+// poison appends an event that no relay can send, because it has no action.
+func poison(ts *testscript.TestScript, neg bool, args []string) {
 	key, n := keyAndNumber(ts, neg, args)
 	document := bytes.Replace(eventDocument(key, n), []byte(`"action":`), []byte(`"act":`), 1)
 	_, err := worldOf(ts).data.CreateItem(context.Background(), azcosmos.NewPartitionKeyString(key), document, nil)

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 // Each script has its own emulators with an empty data container. Its commands are:
 //
 //	seed KEY N         append N events of KEY to the data container
-//	spoil KEY N        append event N of KEY without an action
+//	poison KEY N       append event N of KEY without an action
 //	edit KEY N         replace event N of KEY by a valid one
 //	remove KEY N       delete event N of KEY
 //	park KEY N         park N events of KEY, the first refused
@@ -39,7 +39,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"seed": seed, "spoil": spoil, "edit": edit, "remove": remove, "park": park, "park-waiting": parkWaiting, "expiring": expiring, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "await-request": awaitRequest, "exits": exits, "await-stdout": awaitStdout, "narrow": narrow, "await-file": awaitFile, "weak-account": weakAccount,
+			"seed": seed, "poison": poison, "edit": edit, "remove": remove, "park": park, "park-waiting": parkWaiting, "expiring": expiring, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "await-request": awaitRequest, "exits": exits, "await-stdout": awaitStdout, "narrow": narrow, "await-file": awaitFile, "weak-account": weakAccount,
 		},
 	})
 }

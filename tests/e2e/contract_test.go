@@ -74,11 +74,11 @@ func TestOnlyTakenDefaultPortIsReplaced(t *testing.T) {
 	if err == nil {
 		defer func() { _ = taken.Close() }()
 	} // otherwise another process uses the port already
-	// The default of --cosmos is taken.
+	// The default port of --cosmos is in use.
 	args := slices.DeleteFunc(testkit.EmulatorPorts("--ephemeral"), func(s string) bool { return s == "--cosmos" })
 	args = slices.Delete(args, 1, 2) // its value
 	p, e := testkit.StartDev(t, binaries, args...)
-	if strings.Contains(e.CosmosEndpoint, ":8081") || !strings.Contains(p.Output(), "127.0.0.1:8081 is taken; cosmos is at ") {
+	if strings.Contains(e.CosmosEndpoint, ":8081") || !strings.Contains(p.Output(), "127.0.0.1:8081 is in use; cosmos is at ") {
 		t.Errorf("endpoint %s, output:\n%s", e.CosmosEndpoint, p.Output())
 	}
 

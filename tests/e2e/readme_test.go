@@ -183,7 +183,7 @@ func (w *terminals) awaitFirst(ctx context.Context) error {
 		// The pid file must be that of the new process, not of a killed one.
 		text, _ := os.ReadFile(filepath.Join(w.dir, ".feedbox", "pid"))
 		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err == nil && strings.Contains(w.out.String(), "What points feedbox") && syscall.Kill(pid, 0) == nil {
+		if err == nil && strings.Contains(w.out.String(), "Point feedbox and curl") && syscall.Kill(pid, 0) == nil {
 			return nil
 		}
 		select {

@@ -64,7 +64,7 @@ func onTerminal(t *testing.T, env []string, path string, args ...string) string 
 			}
 		}
 	})
-	testkit.Eventually(t, time.Minute, "the banner", func() bool { return strings.Contains(out.String(), "What points feedbox") })
+	testkit.Eventually(t, time.Minute, "the banner", func() bool { return strings.Contains(out.String(), "Point feedbox and curl") })
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("SIGTERM: %v", err)

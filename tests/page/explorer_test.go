@@ -126,7 +126,7 @@ func TestBrokerExplorer(t *testing.T) {
 	b.fill("f-id", "again")
 	b.fill("f-body", `{"mended":true}`)
 	b.confirm("Resubmit")
-	b.sees("taken away from the dead letters")
+	b.sees("removed from the dead letters")
 	b.press("Broker")
 	b.click(`[aria-label="Disable contacts"]`)
 	b.sees("Disabled")
@@ -134,22 +134,22 @@ func TestBrokerExplorer(t *testing.T) {
 	b.shows(`[aria-label="Disable contacts"]`)
 }
 
-func TestWeatherSwitchesFaults(t *testing.T) {
+func TestFaultsAreTurnedOnAndOff(t *testing.T) {
 	_, e := dev(t)
 	b := open(t, e.Page)
-	b.visit("/weather")
+	b.visit("/faults")
 	b.click("#cosmos-slow button")
 	b.sees("1 fault is on")
 	contact(t, e, "Slow")
-	b.sees("calls were struck")
+	b.sees("calls affected")
 	b.click("#bus-full button")
 	b.sees("2 faults are on")
 	b.press("Turn all off")
-	b.becomes(`!document.querySelector("#bad-weather")`)
+	b.becomes(`!document.querySelector("#active-faults")`)
 	b.press("+ 1 hour")
 	b.sees("moved ahead here by 1 h")
 	if over := b.narrow(); over > 0 {
-		t.Errorf("at 400 pixels the weather is %d too wide", over)
+		t.Errorf("at 400 pixels the faults page is %d too wide", over)
 	}
 }
 
@@ -162,13 +162,13 @@ func TestExplorersAreValidAndAccessible(t *testing.T) {
 	b.shows("#rows a")
 	var document string
 	b.value(`document.querySelector("#rows a").getAttribute("href")`, &document)
-	b.visit("/weather")
+	b.visit("/faults")
 	b.click("#bus-slow button")
 	b.sees("1 fault is on")
 	b.pass(modules, []string{
 		"/database", "/database/container/contacts/data", "/database/container/contacts/data?query=SELEKT", document,
 		strings.Replace(document, "/document/contacts/data?", "/delete?db=contacts&coll=data&", 1), "/database/feed/contacts/data",
-		"/broker", "/broker/messages?path=contacts/Subscriptions/all", "/broker/rules?path=contacts/Subscriptions/all", "/broker/send?to=contacts", "/weather",
+		"/broker", "/broker/messages?path=contacts/Subscriptions/all", "/broker/rules?path=contacts/Subscriptions/all", "/broker/send?to=contacts", "/faults",
 	})
 }
 

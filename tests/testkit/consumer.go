@@ -11,7 +11,7 @@ import (
 // Consumer receives every session of a subscription and keeps the messages in the order of their
 // arrival. It reconnects after a restart of the broker.
 type Consumer struct {
-	witness *recorder.Witness
+	recorder *recorder.Recorder
 
 	mu       sync.Mutex // guards arrivals
 	arrivals []Arrival
@@ -25,7 +25,7 @@ func (e Endpoints) StartConsumer(t *testing.T, sessions int) *Consumer {
 	t.Helper()
 	c := &Consumer{}
 	var err error
-	c.witness, err = recorder.Start(t.Context(), e.ServiceBusConnectionString, e.Topic, e.Subscription, sessions, c.keep)
+	c.recorder, err = recorder.Start(t.Context(), e.ServiceBusConnectionString, e.Topic, e.Subscription, sessions, c.keep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +40,7 @@ func (c *Consumer) keep(a Arrival) {
 }
 
 // Stop ends the consumer and waits for it. It may be called more than once.
-func (c *Consumer) Stop() { c.witness.Stop() }
+func (c *Consumer) Stop() { c.recorder.Stop() }
 
 // Messages returns the received messages without redeliveries.
 func (c *Consumer) Messages() []verify.Message {
@@ -68,4 +68,4 @@ func (c *Consumer) Count() int {
 }
 
 // Redelivered returns the number of redeliveries.
-func (c *Consumer) Redelivered() int { return c.witness.Redelivered() }
+func (c *Consumer) Redelivered() int { return c.recorder.Redelivered() }

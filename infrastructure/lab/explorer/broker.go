@@ -33,15 +33,15 @@ func (e *Explorer) broker() page.Section {
 	}
 }
 
-// maxEntities bounds the list of each kind.
+// maxEntities bounds the topics, queues, subscriptions and rules shown.
 const maxEntities = 200
 
 // entity is a queue, or a topic with its subscriptions.
 type entity struct {
-	Name, Path    string // Path is what messages are peeked at
+	Name, Path    string // Path is the argument of Peek
 	Topic         bool
 	Sessions      bool
-	Detects       time.Duration // the duplicate window, 0: none is kept
+	Detects       time.Duration // the duplicate window, 0 for none
 	Active, Dead  int64
 	Scheduled     int64
 	Size          int64
@@ -50,7 +50,7 @@ type entity struct {
 	Counters      busemu.Counters
 }
 
-// entities are all there is, and whether there is more of a kind than is shown.
+// entities has topics and queues. More reports whether there are more of either.
 type entities struct {
 	Topics, Queues []entity
 	More           bool
@@ -84,7 +84,7 @@ func (e *Explorer) entities(r *http.Request) (any, error) {
 			q := &found.Queues[i]
 			now, err := e.admin.GetQueueRuntimeProperties(ctx, q.QueueName, nil)
 			if err != nil || now == nil {
-				continue // it is gone
+				continue // it was deleted meanwhile
 			}
 			out.Queues = append(out.Queues, entity{
 				Name: q.QueueName, Path: q.QueueName, Sessions: set(q.RequiresSession), Detects: window(set(q.RequiresDuplicateDetection), q.DuplicateDetectionHistoryTimeWindow),
@@ -127,7 +127,7 @@ func (e *Explorer) topic(ctx context.Context, item *admin.TopicItem) (*entity, e
 func (e *Explorer) counters(path string) busemu.Counters {
 	c, err := e.bus.Counters(path)
 	if err != nil {
-		return busemu.Counters{} // it is gone
+		return busemu.Counters{} // it was deleted meanwhile
 	}
 	return c
 }
@@ -141,19 +141,19 @@ func statusOf(s *admin.EntityStatus) string {
 	return string(*s)
 }
 
-// window reads a duplicate window as the admin API has it.
+// window parses a duplicate window of the admin API.
 func window(detects bool, iso *string) time.Duration {
 	if !detects || iso == nil {
 		return 0
 	}
 	d, err := time.ParseDuration(strings.ToLower(strings.NewReplacer("P", "", "T", "").Replace(*iso)))
 	if err != nil {
-		return time.Second // some: longer than is shown
+		return time.Second // not 0, because there is a window
 	}
 	return d
 }
 
-// parts reads the path of a queue, or of a subscription, perhaps of its dead letters.
+// parts parses the path of a queue or a subscription, or of its dead letters.
 func parts(path string) (topic, name string, dead bool) {
 	path, dead = strings.CutSuffix(path, deadLetters)
 	topic, name, sub := strings.Cut(path, "/Subscriptions/")
@@ -168,7 +168,7 @@ const deadLetters = "/$DeadLetterQueue"
 // ruleLine is a rule of a subscription.
 type ruleLine struct{ Name, Filter, Action string }
 
-// ruleList are those of a subscription.
+// ruleList has the rules of a subscription.
 type ruleList struct {
 	Topic, Name string
 	Rules       []ruleLine
@@ -181,7 +181,7 @@ func (e *Explorer) rules(r *http.Request) (any, error) {
 	for pager.More() && len(out.Rules) < maxEntities {
 		found, err := pager.NextPage(r.Context())
 		if err != nil {
-			return nil, missing("subscription", "The list of entities leads to all there are.")
+			return nil, missing("subscription", "See the list of entities.")
 		}
 		for i := range found.Rules {
 			rule := &found.Rules[i]
@@ -227,10 +227,10 @@ func (e *Explorer) setStatus(ctx context.Context, o *page.Order) error {
 	if o.Values.Get("to") == "off" {
 		status = busemu.StatusDisabled
 	}
-	return notNow(e.bus.SetStatus(ctx, o.Values.Get("path"), status))
+	return impossible(e.bus.SetStatus(ctx, o.Values.Get("path"), status))
 }
 
-// link is the address of messages of an entity, from a sequence number on.
+// messagesAt returns the path of the messages of an entity from a sequence number on.
 func messagesAt(path string, from int64) string {
 	return "/broker/messages?" + url.Values{"path": {path}, "from": {strconv.FormatInt(from, 10)}}.Encode()
 }

@@ -48,7 +48,7 @@ func (e *Explorer) databases(r *http.Request) (any, error) {
 	for databases.More() {
 		found, err := databases.NextPage(r.Context())
 		if err != nil {
-			return nil, inWords(err)
+			return nil, cosmosRefused(err)
 		}
 		for i := range found.Databases {
 			db := found.Databases[i].ID
@@ -60,7 +60,7 @@ func (e *Explorer) databases(r *http.Request) (any, error) {
 			for containers.More() {
 				page, err := containers.NextPage(r.Context())
 				if err != nil {
-					return nil, inWords(err)
+					return nil, cosmosRefused(err)
 				}
 				for j := range page.Containers {
 					c := &page.Containers[j]
@@ -83,7 +83,7 @@ func (e *Explorer) databases(r *http.Request) (any, error) {
 	return lines, nil
 }
 
-// found is a container with a page of documents or of what a query returns.
+// found is a container with a page of documents or query results.
 type found struct {
 	Database, Name string
 	Ranges         []rangeLine
@@ -93,16 +93,16 @@ type found struct {
 	Took           time.Duration
 	Next           string // continuation
 	First          bool
-	Wrong          string // why the query was not run
+	Problem        string // why the query failed
 }
 
-// rangeLine is a physical partition, and the one on its left; "" for the first.
+// rangeLine is a physical partition with the id of its left neighbour, "" for the first.
 type rangeLine struct {
 	cosmosemu.PartitionKeyRange
 	Left string
 }
 
-// row is a document, or another value that a query returns.
+// row is a document, or another value of a query.
 type row struct {
 	ID, Key, Type string // empty unless it is a document
 	Text          string
@@ -118,7 +118,7 @@ func (e *Explorer) container(r *http.Request) (any, error) {
 	}
 	ranges, err := e.cosmos.PartitionKeyRanges(f.Database, f.Name)
 	if err != nil {
-		return nil, missing("container", "The list of containers leads to all there are.")
+		return nil, missing("container", "See the list of containers.")
 	}
 	for i, one := range ranges {
 		line := rangeLine{PartitionKeyRange: one}
@@ -133,7 +133,7 @@ func (e *Explorer) container(r *http.Request) (any, error) {
 	}
 	paths, err := keyPaths(r.Context(), client)
 	if err != nil {
-		return nil, inWords(err)
+		return nil, cosmosRefused(err)
 	}
 	options := &azcosmos.QueryOptions{PageSizeHint: pageSize}
 	if next := q.Get("next"); next != "" {
@@ -142,15 +142,15 @@ func (e *Explorer) container(r *http.Request) (any, error) {
 	key := azcosmos.NewPartitionKey()
 	if f.Key != "" {
 		if key, err = keyFrom(f.Key); err != nil {
-			f.Wrong = err.Error()
-			return f, nil //nolint:nilerr // the page shows it beside the query
+			f.Problem = err.Error()
+			return f, nil //nolint:nilerr // the page shows it
 		}
 	}
 	began := time.Now()
 	result, err := client.NewQueryItemsPager(f.Query, key, options).NextPage(r.Context())
 	f.Took = time.Since(began)
 	if err != nil {
-		f.Wrong = wordsOf(err)
+		f.Problem = messageOf(err)
 		return f, nil
 	}
 	f.Charge = result.RequestCharge
@@ -163,7 +163,7 @@ func (e *Explorer) container(r *http.Request) (any, error) {
 	return f, nil
 }
 
-// keyPaths are the names of the parts of a container's partition key.
+// keyPaths returns the paths of a container's partition key.
 func keyPaths(ctx context.Context, c *azcosmos.ContainerClient) ([]string, error) {
 	read, err := c.Read(ctx, nil)
 	if err != nil {
@@ -172,7 +172,7 @@ func keyPaths(ctx context.Context, c *azcosmos.ContainerClient) ([]string, error
 	return read.ContainerProperties.PartitionKeyDefinition.Paths, nil
 }
 
-// rowOf reads a value. One with an id and a resource id is a document.
+// rowOf returns the row of a value. It is a document if it has an id and a resource id.
 func rowOf(raw []byte, paths []string) row {
 	line := row{Text: brief(string(raw))}
 	var document map[string]any
@@ -189,12 +189,12 @@ func rowOf(raw []byte, paths []string) row {
 	for i, path := range paths {
 		parts[i] = at(document, path)
 	}
-	key, _ := json.Marshal(parts) // made of JSON
+	key, _ := json.Marshal(parts) // cannot fail: the values come from JSON
 	line.Key = string(key)
 	return line
 }
 
-// at is the value at a path such as /a/b, nil if there is none.
+// at returns the value at a path such as /a/b, nil if there is none.
 func at(document map[string]any, path string) any {
 	var value any = document
 	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
@@ -207,7 +207,7 @@ func at(document map[string]any, path string) any {
 	return value
 }
 
-// keyFrom reads a partition key: a JSON array of its parts, or the text of the only one.
+// keyFrom parses a partition key: a JSON array of its parts, or the text of a single part.
 func keyFrom(text string) (azcosmos.PartitionKey, error) {
 	var parts []any
 	if json.Unmarshal([]byte(text), &parts) != nil {
@@ -225,21 +225,21 @@ func keyFrom(text string) (azcosmos.PartitionKey, error) {
 		case nil:
 			key = key.AppendNull()
 		default:
-			return key, fmt.Errorf("the partition key %s holds more than texts, numbers, true, false and null", text)
+			return key, fmt.Errorf("the partition key %s may contain only texts, numbers, true, false and null", text)
 		}
 	}
 	return key, nil
 }
 
-// wordsOf is the message of an answer of Cosmos DB.
-func wordsOf(err error) string {
+// messageOf returns the message of an error of Cosmos DB.
+func messageOf(err error) string {
 	answer, ok := errors.AsType[*azcore.ResponseError](err)
 	if !ok {
 		return err.Error()
 	}
 	var body struct{ Message string }
 	if answer.RawResponse != nil {
-		_ = json.NewDecoder(answer.RawResponse.Body).Decode(&body) // then the status has to do
+		_ = json.NewDecoder(answer.RawResponse.Body).Decode(&body) // without a message, the status is enough
 	}
 	text := fmt.Sprintf("%d %s", answer.StatusCode, http.StatusText(answer.StatusCode))
 	if body.Message != "" {
@@ -249,31 +249,31 @@ func wordsOf(err error) string {
 	return text
 }
 
-func inWords(err error) error {
+func cosmosRefused(err error) error {
 	if _, ok := errors.AsType[*azcore.ResponseError](err); !ok {
 		return err
 	}
-	return &page.Refusal{Status: http.StatusBadGateway, Title: "The emulator of Cosmos DB refuses", Detail: wordsOf(err) + ".", Next: "See whether a fault of the weather is on."}
+	return &page.Refusal{Status: http.StatusBadGateway, Title: "The Cosmos DB emulator refused the request", Detail: messageOf(err) + ".", Next: "Check whether a fault is on."}
 }
 
 func (e *Explorer) split(_ context.Context, o *page.Order) error {
 	v := o.Values
-	return notNow(e.cosmos.Split(v.Get("db"), v.Get("coll"), v.Get("range")))
+	return impossible(e.cosmos.Split(v.Get("db"), v.Get("coll"), v.Get("range")))
 }
 
 func (e *Explorer) merge(_ context.Context, o *page.Order) error {
 	v := o.Values
-	return notNow(e.cosmos.Merge(v.Get("db"), v.Get("coll"), v.Get("left"), v.Get("right")))
+	return impossible(e.cosmos.Merge(v.Get("db"), v.Get("coll"), v.Get("left"), v.Get("right")))
 }
 
-func notNow(err error) error {
+func impossible(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &page.Refusal{Status: http.StatusConflict, Title: "That is not possible", Detail: err.Error() + ".", Next: "Nothing was done. Load the page again to see how it stands."}
+	return &page.Refusal{Status: http.StatusConflict, Title: "That is not possible", Detail: err.Error() + ".", Next: "Nothing was done. Reload the page to see the current state."}
 }
 
-// addressOf leads to a view of a container.
+// addressOf returns the path of a view of a container.
 func addressOf(view string, v url.Values) string {
 	return "/database/" + view + "/" + url.PathEscape(v.Get("db")) + "/" + url.PathEscape(v.Get("coll"))
 }

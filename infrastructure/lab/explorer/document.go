@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/page"
 )
 
-// document is one document as it is stored.
+// document is one stored document.
 type document struct {
 	Database, Container, ID, Key string
 	Text, ETag                   string
@@ -29,7 +29,7 @@ func (e *Explorer) document(r *http.Request) (any, error) {
 	return e.read(r.Context(), v)
 }
 
-// read reads the document that values name.
+// read reads the document of the form values db, coll, id and key.
 func (e *Explorer) read(ctx context.Context, v url.Values) (*document, error) {
 	d := &document{Database: v.Get("db"), Container: v.Get("coll"), ID: v.Get("id"), Key: v.Get("key")}
 	var err error
@@ -37,14 +37,14 @@ func (e *Explorer) read(ctx context.Context, v url.Values) (*document, error) {
 		return nil, err
 	}
 	if d.key, err = keyFrom(d.Key); err != nil {
-		return nil, notNow(err)
+		return nil, impossible(err)
 	}
 	answer, err := d.client.ReadItem(ctx, d.key, d.ID, nil)
 	if err != nil {
 		if status(err) == http.StatusNotFound {
-			return nil, missing("document", "Its container shows what there is.")
+			return nil, missing("document", "See the documents of its container.")
 		}
-		return nil, inWords(err)
+		return nil, cosmosRefused(err)
 	}
 	d.Text, d.ETag, d.Charge = pretty(answer.Value), string(answer.ETag), answer.RequestCharge
 	return d, nil
@@ -60,7 +60,7 @@ func (e *Explorer) previewDelete(ctx context.Context, v url.Values) (*page.Previ
 		return nil, err
 	}
 	return &page.Preview{
-		Summary: "The document is deleted from the emulator. The change feed of latest versions does not tell of it.",
+		Summary: "The document is deleted from the emulator. The change feed (latest version mode) does not contain deletes.",
 		Facts:   d.facts(), Stamp: d.ETag,
 	}, nil
 }
@@ -72,7 +72,7 @@ func (e *Explorer) remove(ctx context.Context, o *page.Order) error {
 	}
 	etag := azcore.ETag(d.ETag)
 	if _, err := d.client.DeleteItem(ctx, d.key, d.ID, &azcosmos.ItemOptions{IfMatchEtag: &etag}); err != nil {
-		return inWords(err)
+		return cosmosRefused(err)
 	}
 	o.Say("deleted " + d.ID)
 	o.Next("See the container", addressOf("container", o.Values))
@@ -89,9 +89,9 @@ func (e *Explorer) previewReplace(ctx context.Context, v url.Values) (*page.Prev
 		text = given
 	}
 	return &page.Preview{
-		Summary: "The document is replaced, if nobody else has changed it since. It stands in the change feed as any other change.",
+		Summary: "The document is replaced, unless it has changed meanwhile. The change feed contains it like any other change.",
 		Facts:   d.facts(), Stamp: d.ETag,
-		Fields: []page.Field{{Name: "document", Label: "Document", Value: text, Kind: "area", Required: true, Hint: "JSON. The id and the partition key stay; what begins with _ is the service's own."}},
+		Fields: []page.Field{{Name: "document", Label: "Document", Value: text, Kind: "area", Required: true, Hint: "JSON. The id and the partition key must stay the same. Cosmos DB sets the members that begin with _."}},
 	}, nil
 }
 
@@ -102,18 +102,18 @@ func (e *Explorer) replace(ctx context.Context, o *page.Order) error {
 	}
 	text := []byte(o.Values.Get("document"))
 	if !json.Valid(text) {
-		return &page.Refusal{Status: http.StatusBadRequest, Title: "That is no JSON", Detail: "Nothing was written.", Next: "Go back and mend it."}
+		return &page.Refusal{Status: http.StatusBadRequest, Title: "The document is not JSON", Detail: "Nothing was written.", Next: "Go back and correct it."}
 	}
 	etag := azcore.ETag(d.ETag)
 	if _, err := d.client.ReplaceItem(ctx, d.key, d.ID, text, &azcosmos.ItemOptions{IfMatchEtag: &etag}); err != nil {
-		return inWords(err)
+		return cosmosRefused(err)
 	}
 	o.Say("replaced " + d.ID)
 	o.Next("See the document", addressOf("document", o.Values)+"?"+url.Values{"id": {d.ID}, "key": {d.Key}}.Encode())
 	return nil
 }
 
-// status is that of an answer, 0 if there was none.
+// status returns the HTTP status of an error, 0 if there was no reply.
 func status(err error) int {
 	if answer, ok := errors.AsType[*azcore.ResponseError](err); ok {
 		return answer.StatusCode

@@ -28,22 +28,22 @@ var (
 	assets, _    = fs.Sub(embedded, "assets")
 )
 
-// pageSize is how many documents or messages stand on a page.
+// pageSize is the number of documents or messages per page.
 const pageSize = 25
 
-// Explorer looks at two emulators. It is safe for concurrent use.
+// Explorer shows the data of two emulators. It is safe for concurrent use.
 type Explorer struct {
-	cosmos  *cosmosemu.Server
-	bus     *busemu.Server
-	client  *azcosmos.Client
-	admin   *admin.Client
-	sender  *azservicebus.Client
-	tails   tails
-	weather weather
+	cosmos *cosmosemu.Server
+	bus    *busemu.Server
+	client *azcosmos.Client
+	admin  *admin.Client
+	sender *azservicebus.Client
+	tails  tails
+	faults faults
 }
 
-// New makes the clients; nothing is connected yet. userAgent begins the user agent of its
-// calls to Cosmos DB. The emulators and what comes of them are the caller's to close.
+// New creates the clients without connecting. userAgent is the prefix of the user agent of its
+// calls to Cosmos DB. The caller must close the emulators.
 func New(cosmos *cosmosemu.Server, bus *busemu.Server, userAgent string) (*Explorer, error) {
 	e := &Explorer{cosmos: cosmos, bus: bus, sender: bus.Client()}
 	credential, err := azcosmos.NewKeyCredential(cosmos.Key())
@@ -60,21 +60,22 @@ func New(cosmos *cosmosemu.Server, bus *busemu.Server, userAgent string) (*Explo
 	if e.admin, err = adminOf(bus); err != nil {
 		return nil, err
 	}
-	e.weather = newWeather(cosmos, bus, userAgent)
+	e.faults = newFaults(cosmos, bus, userAgent)
 	return e, nil
 }
 
-// Sections are those of a page. The weather is left out where somebody else makes it.
-func (e *Explorer) Sections(weather bool) []page.Section {
+// Sections returns the sections of a page. The section Faults is optional, because the
+// playground injects its own faults.
+func (e *Explorer) Sections(faults bool) []page.Section {
 	sections := []page.Section{e.database(), e.broker()}
-	if weather {
-		sections = append(sections, e.weatherSection())
+	if faults {
+		sections = append(sections, e.faultsSection())
 	}
 	return sections
 }
 
-// adminOf is the vendor's client of the emulator's admin API, which the SDK expects at the
-// address of the broker.
+// adminOf returns the vendor's client of the emulator's admin API. It redirects the requests,
+// because the SDK expects that API at the address of the broker.
 func adminOf(bus *busemu.Server) (*admin.Client, error) {
 	base, err := url.Parse(bus.AdminURL())
 	if err != nil {
@@ -95,7 +96,7 @@ func (r redirect) Do(req *policy.Request) (*http.Response, error) {
 	return req.Next()
 }
 
-// pretty indents JSON; what is none stays as it is.
+// pretty indents JSON; other text stays unchanged.
 func pretty(raw []byte) string {
 	var out bytes.Buffer
 	if json.Indent(&out, raw, "", "  ") != nil {
@@ -104,7 +105,7 @@ func pretty(raw []byte) string {
 	return out.String()
 }
 
-// brief is the beginning of a text.
+// brief returns the start of a text.
 func brief(text string) string {
 	const most = 140
 	if len(text) <= most {
@@ -114,13 +115,13 @@ func brief(text string) string {
 }
 
 func missing(what, next string) error {
-	return &page.Refusal{Status: http.StatusNotFound, Title: "There is no such " + what, Detail: "It is not there, or not any more.", Next: next}
+	return &page.Refusal{Status: http.StatusNotFound, Title: "There is no such " + what, Detail: "It does not exist, or it was deleted.", Next: next}
 }
 
 func number(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, &page.Refusal{Status: http.StatusBadRequest, Title: "That is no number", Detail: strconv.Quote(text) + " stands where a number belongs.", Next: "Follow the links of the page."}
+		return 0, &page.Refusal{Status: http.StatusBadRequest, Title: "Invalid number", Detail: strconv.Quote(text) + " is not a number.", Next: "Follow the links of the page."}
 	}
 	return n, nil
 }

@@ -14,27 +14,27 @@ import (
 
 const (
 	shownChanges = 100              // of a change feed
-	pagesAtOnce  = 5                // of each range, in one look
-	forgotten    = 30 * time.Second // a tail nobody looks at begins anew after that
-	lookPause    = 900 * time.Millisecond
+	pagesPerPoll = 5                // of each range
+	idleTimeout  = 30 * time.Second // a tail that is not polled for this long starts again
+	pollPause    = 900 * time.Millisecond
 	maxTails     = 50
 )
 
-// tails are the change feeds that somebody looks at.
+// tails has the tails of the change feeds in use.
 type tails struct {
 	mu  sync.Mutex // guards all
 	all map[string]*tail
 }
 
-// tail is the end of one container's change feed, since somebody looks at it. Open tabs
-// share it.
+// tail has the changes of one container since its change feed was opened in a browser. Open
+// tabs share it.
 type tail struct {
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	feed    *cosmosfeed.Feed
 	at      map[changefeed.FeedRange]string // continuations
 	since   time.Time
-	looked  time.Time
-	changes []change // the latest first
+	polled  time.Time
+	changes []change // latest first
 	total   int
 }
 
@@ -46,7 +46,7 @@ type change struct {
 	row
 }
 
-// seen is what the view shows.
+// seen is the data of the view.
 type seen struct {
 	Database, Name string
 	Since          time.Time
@@ -57,7 +57,7 @@ type seen struct {
 func (e *Explorer) feed(r *http.Request) (any, error) {
 	db, coll := r.PathValue("db"), r.PathValue("coll")
 	if _, err := e.cosmos.PartitionKeyRanges(db, coll); err != nil {
-		return nil, missing("container", "The list of containers leads to all there are.")
+		return nil, missing("container", "See the list of containers.")
 	}
 	t, err := e.tailOf(db, coll)
 	if err != nil {
@@ -69,15 +69,15 @@ func (e *Explorer) feed(r *http.Request) (any, error) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if now := time.Now(); now.Sub(t.looked) >= lookPause {
+	if now := time.Now(); now.Sub(t.polled) >= pollPause {
 		paths, err := keyPaths(r.Context(), client)
 		if err == nil {
-			err = t.look(r.Context(), now, paths)
+			err = t.poll(r.Context(), now, paths)
 		}
 		if err != nil {
-			return nil, inWords(err)
+			return nil, cosmosRefused(err)
 		}
-		t.looked = now
+		t.polled = now
 	}
 	return &seen{db, coll, t.since, t.total, slices.Clone(t.changes)}, nil
 }
@@ -101,9 +101,9 @@ func (e *Explorer) tailOf(db, coll string) (*tail, error) {
 	return t, nil
 }
 
-// look reads what has come since the last look. The caller holds mu.
-func (t *tail) look(ctx context.Context, now time.Time, paths []string) error {
-	if now.Sub(t.looked) > forgotten {
+// poll reads the changes since the last poll. The caller holds mu.
+func (t *tail) poll(ctx context.Context, now time.Time, paths []string) error {
+	if now.Sub(t.polled) > idleTimeout {
 		t.at, t.changes, t.total, t.since = nil, nil, 0, now
 		ranges, err := t.feed.Ranges(ctx)
 		if err != nil {
@@ -117,23 +117,23 @@ func (t *tail) look(ctx context.Context, now time.Time, paths []string) error {
 		}
 		t.at = at
 	}
-	var come []change
+	var latest []change
 	for r, from := range t.at {
-		for range pagesAtOnce {
+		for range pagesPerPoll {
 			page, err := t.feed.Read(ctx, changefeed.ReadRequest{Range: r, Continuation: from, MaxItems: shownChanges})
 			if split, ok := errors.AsType[*changefeed.SplitError](err); ok {
 				delete(t.at, r)
 				for _, child := range split.Children {
 					t.at[child] = from
 				}
-				break // they are read at the next look
+				break // the next poll reads the children
 			}
 			if err != nil {
 				return err
 			}
 			for i := range page.Items {
 				item := &page.Items[i]
-				come = append(come, change{item.Time(), item.LSN, r.String(), rowOf(item.Raw, paths)})
+				latest = append(latest, change{item.Time(), item.LSN, r.String(), rowOf(item.Raw, paths)})
 			}
 			from, t.at[r] = page.Continuation, page.Continuation
 			caughtUp := page.CaughtUp
@@ -145,9 +145,9 @@ func (t *tail) look(ctx context.Context, now time.Time, paths []string) error {
 			}
 		}
 	}
-	slices.SortStableFunc(come, func(a, b change) int { return b.At.Compare(a.At) })
-	t.total += len(come)
-	t.changes = slices.Concat(come, t.changes)
+	slices.SortStableFunc(latest, func(a, b change) int { return b.At.Compare(a.At) })
+	t.total += len(latest)
+	t.changes = slices.Concat(latest, t.changes)
 	t.changes = t.changes[:min(len(t.changes), shownChanges)]
 	return nil
 }

@@ -18,7 +18,7 @@ import (
 	"feedbox/infrastructure/page"
 )
 
-// message is one message as it lies in an entity.
+// message is one message of an entity.
 type message struct {
 	Path                string
 	Dead                bool
@@ -33,18 +33,18 @@ type message struct {
 	Brief, Text         string
 }
 
-// messageList is a page of them.
+// messageList is a page of messages.
 type messageList struct {
 	Path, Topic, Name string
-	Living            string // Path without the dead letters
+	Living            string // Path without the suffix of dead letters
 	Dead              bool
-	Session           string // only this one, if not empty
+	Session           string // filter, if not empty
 	Messages          []message
 	From, Next        int64 // sequence numbers; Next is 0 at the end
 	Sessions          []sessionLine
 }
 
-// sessionLine is a session and how many of its messages are on this page.
+// sessionLine is a session with its number of messages on this page.
 type sessionLine struct {
 	ID string
 	N  int
@@ -85,12 +85,12 @@ func (e *Explorer) messages(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// peek looks at messages without touching them. The SDK cannot where an entity requires
-// sessions.
+// peek returns messages without locking them. It does not use the SDK, which cannot peek
+// across the sessions of an entity.
 func (e *Explorer) peek(path string, o busemu.PeekOptions) ([]message, error) {
 	found, err := e.bus.PeekPart(path, o)
 	if err != nil {
-		return nil, missing("entity", "The list of entities leads to all there are.")
+		return nil, missing("entity", "See the list of entities.")
 	}
 	out := make([]message, len(found))
 	for i := range found {
@@ -99,7 +99,7 @@ func (e *Explorer) peek(path string, o busemu.PeekOptions) ([]message, error) {
 	return out, nil
 }
 
-// receiver is one of a queue or of a subscription, or of its dead letters.
+// receiver returns a receiver of a queue or a subscription, or of its dead letters.
 func (e *Explorer) receiver(path string) (*azservicebus.Receiver, error) {
 	topic, name, dead := parts(path)
 	options := &azservicebus.ReceiverOptions{}
@@ -112,11 +112,11 @@ func (e *Explorer) receiver(path string) (*azservicebus.Receiver, error) {
 	return e.sender.NewReceiverForSubscription(topic, name, options)
 }
 
-func brokerRefuses(err error) error {
+func brokerRefused(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return &page.Refusal{Status: http.StatusBadGateway, Title: "The emulator of Service Bus refuses", Detail: err.Error() + ".", Next: "See whether the entity is there and whether a fault of the weather is on."}
+	return &page.Refusal{Status: http.StatusBadGateway, Title: "The Service Bus emulator refused the request", Detail: err.Error() + ".", Next: "Check whether the entity exists and whether a fault is on."}
 }
 
 func describe(path string, m *busemu.PeekedMessage) message {
@@ -138,7 +138,7 @@ func (e *Explorer) message(r *http.Request) (any, error) {
 	return e.one(r.URL.Query())
 }
 
-// one is the message that values name.
+// one returns the message of the form values path and number.
 func (e *Explorer) one(v url.Values) (*message, error) {
 	n, err := number(v.Get("number"))
 	if err != nil {
@@ -149,7 +149,7 @@ func (e *Explorer) one(v url.Values) (*message, error) {
 		return nil, err
 	}
 	if len(found) == 0 || found[0].Number != n {
-		return nil, missing("message", "It was received meanwhile, perhaps. The list shows what there is.")
+		return nil, missing("message", "It may have been received meanwhile. See the list of messages.")
 	}
 	return &found[0], nil
 }
@@ -161,21 +161,21 @@ func (e *Explorer) previewResubmit(_ context.Context, v url.Values) (*page.Previ
 	}
 	to := destination(m.Path)
 	p := &page.Preview{
-		Summary: "A copy is sent to " + to + ", and the dead letter is taken away once that has it.",
+		Summary: "A copy is sent to " + to + ". Once it is accepted, the dead letter is completed.",
 		Facts:   []page.Fact{{Name: "dead letter of", Value: strings.TrimSuffix(m.Path, deadLetters)}, {Name: "reason", Value: m.Reason}, {Name: "session", Value: m.Session}, {Name: "subject", Value: m.Subject}},
 		Stamp:   fmt.Sprint(m.Number, m.ID),
 		Fields: []page.Field{
-			{Name: "id", Label: "Message id", Value: m.ID, Required: true, Hint: "With the old one, an entity that detects duplicates drops the copy as long as it remembers the first."},
+			{Name: "id", Label: "Message id", Value: m.ID, Required: true, Hint: "With the same id, an entity with duplicate detection drops the copy within its duplicate window."},
 			{Name: "body", Label: "Body", Value: m.Text, Kind: "area"},
 		},
 	}
 	if topic, _, _ := parts(m.Path); topic != "" {
-		p.Warning = "A topic gives the copy to all of its subscriptions whose rules let it pass, not only to this one."
+		p.Warning = "A topic gives the copy to all of its subscriptions with a matching rule, not only to this one."
 	}
 	return p, nil
 }
 
-// destination is where a dead letter was sent.
+// destination returns the entity to which a dead letter was sent.
 func destination(path string) string {
 	topic, name, _ := parts(path)
 	if topic != "" {
@@ -185,14 +185,14 @@ func destination(path string) string {
 }
 
 const (
-	// searched is how many dead letters are locked while one is looked for.
+	// searched bounds the dead letters that are locked to find one of them.
 	searched = 500
-	// receiveWait bounds the wait for them.
+	// receiveWait bounds each receive call.
 	receiveWait = 2 * time.Second
 )
 
-// resubmit receives dead letters up to the one that is meant, sends the copy, and settles
-// it; the others are given back.
+// resubmit receives dead letters until it finds the given one, abandons the others, sends the
+// copy, and completes the dead letter. There is no other way to lock a message by its number.
 func (e *Explorer) resubmit(ctx context.Context, o *page.Order) error {
 	path := o.Values.Get("path")
 	n, err := number(o.Values.Get("number"))
@@ -204,40 +204,40 @@ func (e *Explorer) resubmit(ctx context.Context, o *page.Order) error {
 		return err
 	}
 	defer func() { _ = receiver.Close(context.WithoutCancel(ctx)) }()
-	var meant *azservicebus.ReceivedMessage
+	var wanted *azservicebus.ReceivedMessage
 	var others []*azservicebus.ReceivedMessage
-	for meant == nil && len(others) < searched {
+	for wanted == nil && len(others) < searched {
 		wait, cancel := context.WithTimeout(ctx, receiveWait)
 		batch, err := receiver.ReceiveMessages(wait, 50, nil)
 		cancel()
 		if len(batch) == 0 {
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				return brokerRefuses(err)
+				return brokerRefused(err)
 			}
 			break
 		}
 		for _, m := range batch {
 			if m.SequenceNumber != nil && *m.SequenceNumber == n {
-				meant = m
+				wanted = m
 			} else {
 				others = append(others, m)
 			}
 		}
 	}
 	for _, m := range others {
-		_ = receiver.AbandonMessage(ctx, m, nil) // its lock ends otherwise
+		_ = receiver.AbandonMessage(ctx, m, nil) // otherwise its lock expires
 	}
-	if meant == nil {
-		return missing("dead letter", fmt.Sprintf("It is locked by somebody, or not among the first %d.", searched))
+	if wanted == nil {
+		return missing("dead letter", fmt.Sprintf("It is locked by another receiver, or not among the first %d.", searched))
 	}
-	if err := e.sendCopy(ctx, path, meant, o.Values); err != nil {
-		_ = receiver.AbandonMessage(ctx, meant, nil)
-		return brokerRefuses(err)
+	if err := e.sendCopy(ctx, path, wanted, o.Values); err != nil {
+		_ = receiver.AbandonMessage(ctx, wanted, nil)
+		return brokerRefused(err)
 	}
-	if err := receiver.CompleteMessage(ctx, meant, nil); err != nil {
-		return brokerRefuses(err)
+	if err := receiver.CompleteMessage(ctx, wanted, nil); err != nil {
+		return brokerRefused(err)
 	}
-	o.Say("sent to " + destination(path) + ", and taken away from the dead letters")
+	o.Say("sent to " + destination(path) + ", and removed from the dead letters")
 	o.Next("See the dead letters", messagesAt(path, 0))
 	return nil
 }
@@ -267,8 +267,8 @@ func (e *Explorer) previewSend(_ context.Context, v url.Values) (*page.Preview, 
 	return &page.Preview{
 		Summary: "A message is sent to " + v.Get("to") + ".",
 		Fields: []page.Field{
-			{Name: "id", Label: "Message id", Value: v.Get("id"), Hint: "Empty: a new one."},
-			{Name: "session", Label: "Session", Value: v.Get("session"), Hint: "Where sessions are kept, a message without one is refused."},
+			{Name: "id", Label: "Message id", Value: v.Get("id"), Hint: "Default: a new id."},
+			{Name: "session", Label: "Session", Value: v.Get("session"), Hint: "An entity with sessions refuses a message without one."},
 			{Name: "subject", Label: "Subject", Value: v.Get("subject")},
 			{Name: "body", Label: "Body", Value: v.Get("body"), Kind: "area"},
 		},
@@ -288,7 +288,7 @@ func (e *Explorer) send(ctx context.Context, o *page.Order) error {
 		m.MessageID = &id
 	}
 	if err := e.put(ctx, o.Values.Get("to"), m); err != nil {
-		return brokerRefuses(err)
+		return brokerRefused(err)
 	}
 	o.Say("sent to " + o.Values.Get("to") + " as " + *m.MessageID)
 	o.Next("See the entities", "/broker")

@@ -1,6 +1,6 @@
-// Package netfault is a bad network on one machine: proxies between a process and a server
-// that hold, delay, lose or cut what goes through them. Fault tests and the playground
-// of feedbox-dev use it.
+// Package netfault simulates network faults on one machine: a proxy between a process and a
+// server holds, delays, loses or resets their connections. Fault tests and the playground of
+// feedbox-dev use it.
 package netfault
 
 import (
@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// Proxy is a bad network between a process and a server: it forwards TCP connections
-// and holds, delays or cuts what goes through them. Its methods are safe for
+// Proxy forwards TCP connections to a server and injects faults. Its methods are safe for
 // concurrent use.
 type Proxy struct {
 	target   string
 	listener net.Listener
 	done     sync.WaitGroup
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	up      Way        // to the server
 	down    Way        // from the server
 	changed chan struct{}
@@ -27,15 +26,15 @@ type Proxy struct {
 	closed  bool
 }
 
-// Way is what the network does in one direction.
+// Way has the faults of one direction.
 type Way struct {
-	// Hold keeps everything back, as a cut does on a network whose ends go on to
-	// repeat what is lost: what was held arrives once Hold is lifted.
+	// Hold holds all segments until it is cleared. A partition has this effect on TCP,
+	// because the ends retransmit lost segments.
 	Hold bool
-	// Delay is added to everything.
+	// Delay delays each segment.
 	Delay time.Duration
-	// Lose is the share of segments, 0 to 1, that come only after a repetition
-	// (Repeat), and hold up those behind them, as a loss does on TCP.
+	// Lose is the share of segments, 0 to 1, that are delayed by Repeat together with the
+	// segments after them. A lost segment has this effect on TCP.
 	Lose   float64
 	Repeat time.Duration
 }
@@ -43,7 +42,7 @@ type Way struct {
 // proxied is one connection through the proxy.
 type proxied struct {
 	ends [2]net.Conn
-	lost chan struct{} // closed: nothing goes through any more, and neither end is told
+	lost chan struct{} // closed: nothing is forwarded, and the ends are not closed
 }
 
 // Start forwards to target, host:port, from a free port of the loopback interface.
@@ -57,10 +56,10 @@ func Start(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is where the proxy listens, host:port.
+// Addr returns the address of the proxy, host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Set changes both directions from now on, for connections that exist, too.
+// Set sets the faults of both directions, also for existing connections.
 func (p *Proxy) Set(up, down Way) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,12 +68,11 @@ func (p *Proxy) Set(up, down Way) {
 	p.changed = make(chan struct{})
 }
 
-// Heal makes the network good again.
+// Heal removes all faults.
 func (p *Proxy) Heal() { p.Set(Way{}, Way{}) }
 
-// Lose forgets the connections there are, as a firewall does that was restarted:
-// nothing goes through them any more and neither end is told. New ones are as good as
-// Set has it.
+// Lose drops all traffic of the existing connections without closing them, as a restarted
+// firewall does. It does not affect new connections.
 func (p *Proxy) Lose() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +85,7 @@ func (p *Proxy) Lose() {
 	}
 }
 
-// Reset ends the connections there are with a reset.
+// Reset resets the existing connections.
 func (p *Proxy) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,14 +94,14 @@ func (p *Proxy) Reset() {
 	}
 }
 
-// Connections is how many connections there are.
+// Connections returns the number of connections.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.conns)
 }
 
-// Close ends the proxy and its connections, and waits for them.
+// Close closes the proxy and its connections, and waits for their goroutines.
 func (p *Proxy) Close() {
 	p.mu.Lock()
 	p.closed = true
@@ -134,7 +132,7 @@ func (p *Proxy) accept() {
 		}
 		far, err := net.Dial("tcp", p.target) //nolint:noctx // on one machine it does not block
 		if err != nil {
-			_ = near.Close() // the server is gone: so is the connection
+			_ = near.Close() // the server is down
 			continue
 		}
 		c := &proxied{ends: [2]net.Conn{near, far}, lost: make(chan struct{})}
@@ -159,14 +157,14 @@ func (p *Proxy) serve(c *proxied) {
 	delete(p.conns, c)
 }
 
-// segment is what one read brought, and when it may go on.
+// segment has the bytes of one read, and the time to forward them.
 type segment struct {
 	data []byte
 	due  time.Time
 }
 
-// pump forwards from one end to the other. When one direction has ended, so does the
-// connection, after what was under way.
+// pump forwards from one end to the other. When from ends, it closes that direction of to
+// after the segments in flight.
 func (p *Proxy) pump(c *proxied, from, to net.Conn, way func() Way) {
 	segments := make(chan segment, 1024)
 	var reading sync.WaitGroup
@@ -190,18 +188,18 @@ func (p *Proxy) pump(c *proxied, from, to net.Conn, way func() Way) {
 	})
 	for s := range segments {
 		if p.pass(c, s.due, way) {
-			_, _ = to.Write(s.data) // an error ends the other direction, too
+			_, _ = to.Write(s.data) // after an error the other direction ends, too
 		}
 	}
 	reading.Wait()
 	select {
-	case <-c.lost: // the end that is still there is not told
+	case <-c.lost: // the other end must not notice
 	default:
 		_ = to.(*net.TCPConn).CloseWrite()
 	}
 }
 
-// pass waits until a segment may go on. It returns false if it never may.
+// pass waits until a segment is due. It returns false if the segment must be dropped.
 func (p *Proxy) pass(c *proxied, due time.Time, way func() Way) bool {
 	for {
 		w, changed := p.now(way)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// active is a fault that is on.
+// active is a fault in effect.
 type active struct {
 	fault *Fault
 	since time.Time
@@ -17,50 +17,50 @@ type active struct {
 	of    *Effect
 }
 
-// Effect is what a fault did to the latency.
+// Effect is the effect of a fault on the latency.
 type Effect struct {
-	Number int // of the faults done, from 1
+	Number int // of the fault, from 1
 	Fault  *Fault
 	What   string
 	Began  time.Time
 	Ended  time.Time // zero while it lasts
-	// Before is of the 10 s before it, or of what there is of them since events were late or a
-	// fault was on, During of the events raised while it lasted, After of the 10 s after it, or
-	// until the next fault.
+	// Before covers the 10 s before the fault, without the time when events were late or
+	// another fault was in effect. During covers the events raised during the fault, After
+	// the 10 s after it, or the time until the next fault.
 	Before, During, After Latency
-	// Settled is for how long, from its beginning, acknowledged events were on their way for
-	// more than Late; 0 if none was.
+	// Settled is the time from the start of the fault until no acknowledged event was in
+	// flight for more than Late; 0 if none was.
 	Settled time.Duration
-	// Final says that nothing changes any more.
+	// Final reports that the effect no longer changes.
 	Final bool
 }
 
 const (
-	// Late is how long an event may be on its way before it counts as late.
+	// Late is the time in flight after which an event is late.
 	Late = time.Second
-	// around is for how long latency is measured before and after a fault.
+	// around is the time before and after a fault in which latency is measured.
 	around = 10 * time.Second
-	// watched is for how long after a fault late events count as its doing.
+	// watched is the time after a fault in which late events are attributed to it.
 	watched = 15 * time.Second
-	// undoTimeout bounds the undoing of a fault.
+	// undoTimeout bounds undoing a fault.
 	undoTimeout = 30 * time.Second
 )
 
-// ErrFault is in the error of Begin and End about a fault that there is not, or that is
-// on already, or is not.
+// ErrFault means that Begin or End is not possible: the fault is unknown, already in effect,
+// or not in effect.
 var ErrFault = errors.New("not possible now")
 
-// Begin does a fault. It is undone after lasts, 0 for the fault's own time, or by End.
+// Begin injects a fault. It is undone after lasts, or by End; 0 is the default of the fault.
 func (e *Engine) Begin(ctx context.Context, name string, lasts time.Duration) error {
 	f, known := FaultNamed(name)
 	if !known {
-		return fmt.Errorf("%w: there is no fault %q", ErrFault, name)
+		return fmt.Errorf("%w: unknown fault %q", ErrFault, name)
 	}
 	if lasts == 0 {
 		lasts = f.Lasts
 	}
 	if lasts > f.Bound {
-		return fmt.Errorf("%w: %s lasts %s at most, %s are asked for", ErrFault, f.Name, f.Bound, lasts)
+		return fmt.Errorf("%w: %s may last at most %s, not %s", ErrFault, f.Name, f.Bound, lasts)
 	}
 	e.acting.Lock()
 	defer e.acting.Unlock()
@@ -68,7 +68,7 @@ func (e *Engine) Begin(ctx context.Context, name string, lasts time.Duration) er
 	_, on := e.active[name]
 	e.mu.Unlock()
 	if on {
-		return fmt.Errorf("%w: %s is on already", ErrFault, name)
+		return fmt.Errorf("%w: %s is already in effect", ErrFault, name)
 	}
 	began := time.Now()
 	what, undo, err := f.begin(ctx, e)
@@ -80,9 +80,9 @@ func (e *Engine) Begin(ctx context.Context, name string, lasts time.Duration) er
 	e.follow(began)
 	e.mu.Lock()
 	for _, before := range e.effects {
-		before.Final = before.Final || !before.Ended.IsZero() // what comes now may be the new one's doing
+		before.Final = before.Final || !before.Ended.IsZero() // because later delays may be caused by the new fault
 	}
-	calm := latest(began.Add(-around), e.restless.Add(time.Second))
+	calm := latest(began.Add(-around), e.lastDisturbed.Add(time.Second))
 	effect.Before = e.meter.latency(calm, latest(calm, began.Add(-time.Second)))
 	const shownEffects = 100
 	e.done++
@@ -108,7 +108,7 @@ func (e *Engine) End(ctx context.Context, name string) error {
 	a := e.active[name]
 	e.mu.Unlock()
 	if a == nil {
-		return fmt.Errorf("%w: %s is not on", ErrFault, name)
+		return fmt.Errorf("%w: %s is not in effect", ErrFault, name)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 	defer cancel()
@@ -138,7 +138,7 @@ func (e *Engine) endAll(ctx context.Context) error {
 	e.mu.Unlock()
 	var errs []error
 	for _, name := range names {
-		if err := e.End(ctx, name); !errors.Is(err, ErrFault) { // somebody else ended it
+		if err := e.End(ctx, name); !errors.Is(err, ErrFault) { // ErrFault: it has ended meanwhile
 			errs = append(errs, err)
 		}
 	}

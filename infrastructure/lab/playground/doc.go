@@ -1,21 +1,20 @@
-// Package playground tries to break the promise, live: it puts load on the contacts API,
-// runs relays as real processes, does them and the emulators harm on demand, and judges
-// all the while what a consumer of the topic receives.
+// Package playground tests the promises of the outbox live: it puts load on the contacts API,
+// runs relays as real processes, injects faults into them and the emulators on demand, and
+// continuously verifies the messages that a consumer of the topic receives.
 //
-// [Start] begins, Begin does a fault, State tells all there is to see, Finish ends the load
-// and waits for the verdict, and Close ends everything.
+// [Start] starts it, Begin injects a fault, State returns its state, Finish ends the load and
+// waits for the verdict, and Close stops everything.
 //
 // The page of `feedbox-dev --play`, its --script and tests use the same engine and the
 // same table of faults.
 //
 // # The verdict
 //
-// Load comes in rounds: each makes contacts of its own and changes them for some seconds.
-// While a round is open, order and repetition of its messages are judged once a second.
-// When its load has ended and all of its events have arrived, or patience has, the store
-// is read, package verify judges the round as a whole, and all that was kept of it is
-// forgotten. So the rules are those of every other test, and memory does not grow with
-// time.
+// Load comes in rounds: each creates its own contacts and changes them for some seconds.
+// While a round is open, order and duplicates of its messages are checked once a second.
+// When its load has ended and all of its events have arrived, or patience is over, the judge
+// reads the store, package verify checks the round as a whole, and its data is dropped. So
+// the rules are those of all other tests, and memory is bounded.
 //
 //	load ──▶ open ──load over──▶ waiting ──all arrived, or patience over──▶ judged
 //	           ▲                    │  ▲
@@ -23,13 +22,13 @@
 //
 // # Faults
 //
-// A fault begins, lasts and is undone; see [Fault]. One of a kind is on at a time, and each
-// has a bound after which it ends by itself. Clocks are not moved while a relay stands still
-// or is cut off: what a relay sends after the broker's duplicate window is over arrives
-// twice, which RELIABILITY.md names as a limit.
+// A fault is injected, lasts and is undone; see [Fault]. At most one fault of a kind is in
+// effect, and each ends automatically after a bound. Clocks are not moved while a relay is
+// frozen or cut off: its pending messages would be sent after the broker's duplicate window
+// and arrive twice, a limit that RELIABILITY.md documents.
 //
 // # Goroutines
 //
-// Start starts one that makes load, one that ticks, one for each relay process, and those of
-// the witness; Close ends and awaits all.
+// Start starts one for the load, one that ticks, one for each relay process, and those of the
+// recorder; Close waits for all of them.
 package playground

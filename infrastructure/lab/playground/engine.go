@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,49 +15,49 @@ import (
 	"feedbox/infrastructure/lab/recorder"
 )
 
-// Names are what the load goes to.
+// Names has the names of the containers and entities in use.
 type Names struct{ Database, Container, Parked, Topic, Subscription string }
 
-// Options are what Start needs; those with a default say so.
+// Options are the options of Start. Those without a default are required.
 type Options struct {
 	Cosmos *cosmosemu.Server
 	Bus    *busemu.Server
 	API    string // base URL of the contacts API
 	Names  Names
-	// Relay makes the command of a relay process that reaches the emulators at these
-	// addresses. The process is to end when its standard input does.
+	// Relay returns the command of a relay process that uses the emulators at these
+	// addresses. The process must end when its standard input ends.
 	Relay func(name, cosmos, bus string) *exec.Cmd
-	// RetryParked asks for what is parked of a contact to be sent; false: nothing is parked.
+	// RetryParked requests that the parked events of a contact are sent. It returns false if
+	// none are parked.
 	RetryParked func(ctx context.Context, contact string) (bool, error)
-	// Owned tells how many ranges each relay owns. Default: nobody is asked.
+	// Owned returns the number of ranges of each relay. Default: not maxBreaches.
 	Owned func(ctx context.Context) (map[string]int, error)
 
-	// Relays is how many are kept running; default 3.
+	// Relays is the number of relays kept running; default 3.
 	Relays int
-	// Rate is how many changes a second are made; default 50.
+	// Rate is the number of changes per second; default 50.
 	Rate float64
-	// Round is for how long each round of load goes on; default 15 s.
+	// Round is the duration of a round of load; default 15 s.
 	Round time.Duration
-	// Patience is how long events may take when no fault is on; then they are lost.
+	// Patience is the time without faults after which missing events count as lost.
 	// Default 30 s.
 	Patience time.Duration
-	// Seed of all choices; default a random one.
+	// Seed is the seed of all choices; default random.
 	Seed uint64
-	// Logged is told each line of the log as it is written. Default: nobody is.
+	// Logged is called with each new line of the log. Default: not called.
 	Logged func(Entry)
-	// Tamper stands between broker and judge, for tests of the verdict: it returns what is to
-	// be taken for arrived instead of a message. Default: the message. It is called for one
-	// message after the other.
+	// Tamper replaces a message by the messages that the judge gets, for tests of the
+	// verdict. Default: no change. It is called for one message at a time.
 	Tamper func(recorder.Arrival) []recorder.Arrival
 }
 
-// Engine is a playground that runs. Its methods are safe for concurrent use.
+// Engine is a running playground. Its methods are safe for concurrent use.
 type Engine struct {
-	o       Options
-	began   time.Time
-	judge   *judge
-	meter   meter
-	witness *recorder.Witness
+	o        Options
+	began    time.Time
+	judge    *judge
+	meter    meter
+	recorder *recorder.Recorder
 
 	processes sync.WaitGroup // one for each relay process
 	running   sync.WaitGroup // load and ticks
@@ -66,32 +67,32 @@ type Engine struct {
 	closing   sync.Once
 	closed    error
 
-	acting sync.Mutex // held while a fault begins or is undone
+	acting sync.Mutex // held while a fault is injected or undone
 
-	mu         sync.Mutex // guards what follows
-	rnd        *rand.Rand
-	relays     []*relay
-	started    int // relays so far
-	active     map[string]*active
-	effects    []*Effect
-	done       int // faults so far
-	log        []Entry
-	clockMoved time.Time
-	restless   time.Time            // when events were late, or a fault was on, last
-	healing    map[string]time.Time // contacts of which something may be parked, until when
-	owned      map[string]int
-	parked     int
-	turnedAway int
+	mu            sync.Mutex // guards the fields below
+	rnd           *rand.Rand
+	relays        []*relay
+	started       int // relays so far
+	active        map[string]*active
+	effects       []*Effect
+	done          int // faults so far
+	log           []Entry
+	clockMoved    time.Time
+	lastDisturbed time.Time            // when an event was last late, or a fault in effect
+	healing       map[string]time.Time // contacts that may have parked events, with the time to stop checking
+	owned         map[string]int
+	parked        int
+	rejected      int
 }
 
 // Entry is a line of the log.
 type Entry struct {
-	At    time.Time
-	Words string
-	Bad   bool
+	At   time.Time
+	Text string
+	Bad  bool
 }
 
-// Start starts relays, consumer and load. Close ends them.
+// Start starts relays, consumer and load. Call Close to stop them.
 func Start(ctx context.Context, options *Options) (*Engine, error) {
 	o := *options
 	if o.Relays == 0 {
@@ -122,18 +123,18 @@ func Start(ctx context.Context, options *Options) (*Engine, error) {
 	load, stopLoad := context.WithCancel(life)
 	e.stopLoad = stopLoad
 	for range o.Relays {
-		if err := e.addRelay(); err != nil {
+		if err := e.addRelay(nil); err != nil {
 			close(e.loadOver)
 			return nil, errors.Join(err, e.Close())
 		}
 	}
 	sessions := 2 * contactsOf(o.Rate)
-	if e.witness, err = recorder.Start(ctx, o.Bus.ConnectionString(), o.Names.Topic, o.Names.Subscription, sessions, e.saw); err != nil {
+	if e.recorder, err = recorder.Start(ctx, o.Bus.ConnectionString(), o.Names.Topic, o.Names.Subscription, sessions, e.saw); err != nil {
 		close(e.loadOver)
 		return nil, errors.Join(err, e.Close())
 	}
-	e.restless = time.Now()
-	e.note(false, "%d relays started; %g changes a second; seed %d", o.Relays, o.Rate, o.Seed)
+	e.lastDisturbed = time.Now()
+	e.note(false, "%d relays started; %g changes per second; seed %d", o.Relays, o.Rate, o.Seed)
 	e.running.Go(func() {
 		defer close(e.loadOver)
 		e.makeLoad(load)
@@ -142,14 +143,14 @@ func Start(ctx context.Context, options *Options) (*Engine, error) {
 	return e, nil
 }
 
-// Close undoes all faults and ends everything. It may be called more than once.
+// Close undoes all faults and stops everything. It may be called more than once.
 func (e *Engine) Close() error {
 	e.closing.Do(func() {
 		e.stopLoad()
 		e.cancel()
 		e.running.Wait()
-		if e.witness != nil {
-			e.witness.Stop()
+		if e.recorder != nil {
+			e.recorder.Stop()
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), drainTimeout) //nolint:forbidigo // the caller's may have ended
 		defer cancel()
@@ -159,7 +160,7 @@ func (e *Engine) Close() error {
 	return e.closed
 }
 
-// Finish undoes all faults, ends the load and waits until everything is judged.
+// Finish undoes all faults, ends the load and waits for the final verdict.
 func (e *Engine) Finish(ctx context.Context) error {
 	err := e.endAll(ctx)
 	e.stopLoad()
@@ -198,8 +199,8 @@ func (e *Engine) endRelays(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// addRelay starts another relay.
-func (e *Engine) addRelay() error {
+// addRelay starts a relay, in place of gone unless that is nil.
+func (e *Engine) addRelay(gone *relay) error {
 	e.mu.Lock()
 	e.started++
 	name := fmt.Sprintf("relay-%d", e.started)
@@ -210,26 +211,10 @@ func (e *Engine) addRelay() error {
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.relays = append(e.relays, r)
-	return nil
-}
-
-// replace starts a relay in the place of one that has ended.
-func (e *Engine) replace(gone *relay) error {
-	e.mu.Lock()
-	e.started++
-	name := fmt.Sprintf("relay-%d", e.started)
-	e.mu.Unlock()
-	r, err := e.startRelay(name)
-	if err != nil {
-		return err
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for i, other := range e.relays {
-		if other == gone {
-			e.relays[i] = r
-		}
+	if gone == nil {
+		e.relays = append(e.relays, r)
+	} else if i := slices.Index(e.relays, gone); i >= 0 {
+		e.relays[i] = r
 	}
 	return nil
 }
@@ -237,7 +222,7 @@ func (e *Engine) replace(gone *relay) error {
 // note writes a line of the log.
 func (e *Engine) note(bad bool, format string, args ...any) {
 	const lines = 200
-	entry := Entry{At: time.Now(), Words: fmt.Sprintf(format, args...), Bad: bad}
+	entry := Entry{At: time.Now(), Text: fmt.Sprintf(format, args...), Bad: bad}
 	e.mu.Lock()
 	if e.log = append(e.log, entry); len(e.log) > lines {
 		e.log = e.log[len(e.log)-lines:]
@@ -248,7 +233,7 @@ func (e *Engine) note(bad bool, format string, args ...any) {
 	}
 }
 
-// choose returns a number below n.
+// choose returns a random number below n.
 func (e *Engine) choose(n int) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,63 +14,63 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
-// Fault is one kind of harm that can be done.
+// Fault is one kind of fault that can be injected.
 type Fault struct {
-	// Name is a word for command lines, and Title the words of a button.
+	// Name is for command lines, and Title for buttons.
 	Name, Title string
-	// Words say what happens, and Undo what ends it.
-	Words, Undo string
-	// Lasts is for how long by default, and Bound the longest. Both are 0 for a fault that
-	// is over at once.
+	// Description describes the fault, and Undo its end.
+	Description, Undo string
+	// Lasts is the default duration, and Bound the maximum. Both are 0 for a fault that ends
+	// at once.
 	Lasts, Bound time.Duration
 
 	begin func(ctx context.Context, e *Engine) (what string, undo func(ctx context.Context) error, err error)
 }
 
-// Faults are all there are, in the order in which --script does them by default.
+// Faults has all faults, in the default order of --script.
 var Faults = []Fault{
 	{
 		Name: "kill", Title: "Kill a relay", Lasts: 5 * time.Second, Bound: time.Minute, begin: killRelay,
-		Words: "kill -9 of a relay's process. The others take its ranges over when its leases expire.",
-		Undo:  "another relay is started in its place",
+		Description: "kill -9 of a relay process. The other relays take over its ranges when its leases expire.",
+		Undo:        "another relay is started in its place",
 	},
 	{
 		Name: "freeze", Title: "Freeze a relay", Lasts: 8 * time.Second, Bound: time.Minute, begin: freezeRelay,
-		Words: "SIGSTOP of a relay's process: it stands still in the middle of what it does, longer than its leases last.",
-		Undo:  "SIGCONT: it goes on, and finds out what it missed",
+		Description: "SIGSTOP of a relay process, for longer than its leases last.",
+		Undo:        "SIGCONT: the process continues and finds that it lost its leases",
 	},
 	{
 		Name: "cut", Title: "Cut a relay's network", Lasts: 8 * time.Second, Bound: time.Minute, begin: cutRelay,
-		Words: "Nothing passes between a relay and the two services, in either direction; nobody is told.",
-		Undo:  "the network heals, and what was on its way arrives",
+		Description: "Traffic between a relay and both services is held in both directions; connections stay open.",
+		Undo:        "the network heals, and held traffic arrives",
 	},
 	{
 		Name: "throttle", Title: "Throttle the database", Lasts: 8 * time.Second, Bound: time.Minute, begin: throttle,
-		Words: "Cosmos DB answers three calls in four with 429, to the API and to relays.",
-		Undo:  "all calls are served again",
+		Description: "Cosmos DB answers three of four calls with 429, from the API and from relays.",
+		Undo:        "all calls are served again",
 	},
 	{
 		Name: "fill", Title: "Fill the topic", Lasts: 8 * time.Second, Bound: 45 * time.Second, begin: fillTopic,
-		Words: "The topic's quota is used up: Service Bus takes no message.",
-		Undo:  "there is room again",
+		Description: "The topic's quota is exceeded: Service Bus refuses all messages.",
+		Undo:        "Service Bus accepts messages again",
 	},
 	{
 		Name: "split", Title: "Split a range", Lasts: 10 * time.Second, Bound: 5 * time.Minute, begin: splitRange,
-		Words: "The widest physical partition of the data container becomes two.",
-		Undo:  "the two are merged",
+		Description: "The widest physical partition of the data container is split into two.",
+		Undo:        "the two are merged",
 	},
 	{
 		Name: "poison", Title: "Poison a contact", Lasts: 10 * time.Second, Bound: 2 * time.Minute, begin: poisonContact,
-		Words: "Service Bus refuses the messages of one contact as too large. They are parked, in order; the other contacts go on.",
-		Undo:  "they are accepted again, and what is parked is sent in its order",
+		Description: "Service Bus refuses the messages of one contact as too large. They are parked in order; other contacts continue.",
+		Undo:        "its messages are accepted again, and the parked events are sent in order",
 	},
 	{
 		Name: "clock", Title: "Move the clock", begin: moveClock,
-		Words: "The clocks of both services jump ahead by a minute: locks of sessions and messages expire.",
+		Description: "The clocks of both services jump ahead by a minute: locks of sessions and messages expire.",
 	},
 }
 
-// FaultNamed finds a fault of Faults.
+// FaultNamed returns the fault with a name.
 func FaultNamed(name string) (*Fault, bool) {
 	i := slices.IndexFunc(Faults, func(f Fault) bool { return f.Name == name })
 	if i < 0 {
@@ -79,27 +79,27 @@ func FaultNamed(name string) (*Fault, bool) {
 	return &Faults[i], true
 }
 
-var errNoRelay = errors.New("no relay is left that is well: wait until a fault is over")
+var errNoRelay = errors.New("no healthy relay is left: wait until a fault ends")
 
-// victim chooses a relay that is well and gives it a condition.
+// victim chooses a healthy relay and sets its condition.
 func (e *Engine) victim(becomes Condition) (*relay, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	var well []*relay
+	var healthy []*relay
 	for _, r := range e.relays {
 		if r.condition == Running && !r.ended() {
-			well = append(well, r)
+			healthy = append(healthy, r)
 		}
 	}
-	if len(well) == 0 {
+	if len(healthy) == 0 {
 		return nil, errNoRelay
 	}
-	r := well[e.rnd.IntN(len(well))]
+	r := healthy[e.rnd.IntN(len(healthy))]
 	r.condition = becomes
 	return r, nil
 }
 
-// recovers gives a relay back its good condition.
+// recovers sets the condition of a relay to Running.
 func (e *Engine) recovers(r *relay) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -112,7 +112,7 @@ func killRelay(_ context.Context, e *Engine) (string, func(context.Context) erro
 		return "", nil, err
 	}
 	r.kill()
-	return fmt.Sprintf("%s (process %d) killed", r.name, r.cmd.Process.Pid), func(context.Context) error { return e.replace(r) }, nil
+	return fmt.Sprintf("%s (process %d) killed", r.name, r.cmd.Process.Pid), func(context.Context) error { return e.addRelay(r) }, nil
 }
 
 func freezeRelay(_ context.Context, e *Engine) (string, func(context.Context) error, error) {
@@ -124,7 +124,7 @@ func freezeRelay(_ context.Context, e *Engine) (string, func(context.Context) er
 		e.recovers(r)
 		return "", nil, err
 	}
-	return fmt.Sprintf("%s (process %d) stands still", r.name, r.cmd.Process.Pid), func(context.Context) error {
+	return fmt.Sprintf("%s (process %d) frozen", r.name, r.cmd.Process.Pid), func(context.Context) error {
 		defer e.recovers(r)
 		return thaw(r.cmd)
 	}, nil
@@ -152,7 +152,7 @@ func throttle(_ context.Context, e *Engine) (string, func(context.Context) error
 		f := cosmosemu.Throttled(retryAfter)
 		return &f
 	})
-	return "three calls in four are answered with 429", undo(remove), nil
+	return "three of four calls are answered with 429", undo(remove), nil
 }
 
 func undo(remove func()) func(context.Context) error {
@@ -190,16 +190,16 @@ func splitRange(_ context.Context, e *Engine) (string, func(context.Context) err
 		}
 	}
 	if len(children) != 2 {
-		return "", nil, fmt.Errorf("range %s has become %d ranges, not two", widest.ID, len(children))
+		return "", nil, fmt.Errorf("split of range %s resulted in %d ranges, not two", widest.ID, len(children))
 	}
-	return fmt.Sprintf("range %s has become %s and %s", widest.ID, children[0], children[1]), func(context.Context) error {
+	return fmt.Sprintf("range %s was split into %s and %s", widest.ID, children[0], children[1]), func(context.Context) error {
 		return e.o.Cosmos.Merge(n.Database, n.Container, children[0], children[1])
 	}, nil
 }
 
-// width compares ranges, by the first digits of their bounds.
+// width returns a width to compare ranges, from the first digits of their bounds.
 func width(r cosmosemu.PartitionKeyRange) int {
-	const digits, end = 8, 0x40000000 // no effective partition key of a hash is above
+	const digits, end = 8, 0x40000000 // the last effective partition key of a hash
 	bound := func(text string) int {
 		n, _ := strconv.ParseUint((text + strings.Repeat("0", digits))[:digits], 16, 64) // the emulator writes hexadecimal
 		return min(int(n), end)
@@ -207,8 +207,8 @@ func width(r cosmosemu.PartitionKeyRange) int {
 	return bound(r.MaxExclusive) - bound(r.MinInclusive)
 }
 
-// poisoned is what the broker answers for a contact that is poisoned.
-var poisoned = busemu.Fault{Err: &busemu.Error{Condition: "amqp:link:message-size-exceeded", Description: "The playground wants this message to be too large."}}
+// poisoned is the broker's reply to messages of a poisoned contact.
+var poisoned = busemu.Fault{Err: &busemu.Error{Condition: "amqp:link:message-size-exceeded", Description: "The playground refuses this message as too large."}}
 
 func poisonContact(ctx context.Context, e *Engine) (string, func(context.Context) error, error) {
 	pass := int64(e.choose(8))
@@ -234,7 +234,7 @@ func poisonContact(ctx context.Context, e *Engine) (string, func(context.Context
 	case <-found:
 	case <-ctx.Done():
 		remove()
-		return "", nil, errors.New("no event was sent for a while: wait until relays send again")
+		return "", nil, errors.New("no event was sent for 5 s: wait until relays send again")
 	}
 	key := *contact.Load()
 	return "contact " + key + " is poisoned", func(context.Context) error {
@@ -247,10 +247,10 @@ func poisonContact(ctx context.Context, e *Engine) (string, func(context.Context
 }
 
 const (
-	// healed is for how long after a contact is healed what is parked of it is looked for: a
-	// relay may be about to park.
+	// healed is the time after the poison fault in which parked events of the contact are
+	// checked up, because a relay may still be parking one.
 	healed = 10 * time.Second
-	// clockPause is the shortest time between two moves of the clock.
+	// clockPause is the minimum time between two moves of the clock.
 	clockPause = 15 * time.Second
 )
 
@@ -260,11 +260,11 @@ func moveClock(_ context.Context, e *Engine) (string, func(context.Context) erro
 	defer e.mu.Unlock()
 	for _, r := range e.relays {
 		if r.condition == Frozen || r.condition == Cut {
-			return "", nil, fmt.Errorf("%s is %s: what it sends later would be older than the broker remembers, which RELIABILITY.md names as a limit; wait until it is back", r.name, r.condition)
+			return "", nil, fmt.Errorf("%s is %s: its pending messages would be older than the broker's duplicate window, a limit of RELIABILITY.md; wait until it recovers", r.name, r.condition)
 		}
 	}
 	if time.Since(e.clockMoved) < clockPause {
-		return "", nil, errors.New("the clock was moved a moment ago: wait a quarter of a minute, so that no event expires unjudged")
+		return "", nil, errors.New("the clock was moved a moment ago: wait 15 s, so that no event expires before it is judged")
 	}
 	e.clockMoved = time.Now()
 	e.o.Cosmos.Advance(ahead)

@@ -13,48 +13,48 @@ import (
 	"feedbox/infrastructure/lab/workload"
 )
 
-// store is what the judge reads of the database.
+// store has the reads of the database that the judge needs.
 type store interface {
-	// keys reads all documents of some partition keys.
+	// keys reads all documents of partition keys; strange has breaches about undecodable ones.
 	keys(ctx context.Context, keys []string) (aggregates []verify.Aggregate, events []verify.Event, strange []string, err error)
 	// parked reads the ids of events that are parked.
 	parked(ctx context.Context) (map[string]bool, error)
 }
 
-// Verdict is what has been judged so far.
+// Verdict is the result so far.
 type Verdict struct {
-	// Broken counts the breaches by promise, "I1" to "I5". Order and repetition of rounds
-	// that are open are in it.
+	// Broken counts the breaches by promise, "I1" to "I5", including order and duplicates of
+	// open rounds.
 	Broken map[string]int
-	// Breaches are the latest of each promise, worded, the latest last.
+	// Breaches has the texts of the latest breaches of each promise, latest last.
 	Breaches []string
-	// Rounds, Contacts, Events and Messages are how much was judged for good.
+	// Rounds, Contacts, Events and Messages count the data of judged rounds.
 	Rounds, Contacts, Events, Messages int
-	// Open is how many rounds are not judged yet.
+	// Open is the number of rounds that are not judged yet.
 	Open int
 }
 
-// Kept tells whether no promise was found broken.
+// Kept reports whether no breach was found.
 func (v *Verdict) Kept() bool { return len(v.Broken) == 0 }
 
-// judge collects what clients are told and what arrives, and judges it by rounds.
+// judge collects the outcomes of clients and the messages, and judges them by rounds.
 type judge struct {
 	store    store
 	patience time.Duration
 
-	mu       sync.Mutex // guards what follows
-	open     []*round
-	owner    map[string]*round // by contact
-	done     recent            // contacts of judged rounds
-	verdict  Verdict           // of judged rounds
-	arrived  int64
-	acked    int64
-	unknown  int64
-	disturbs time.Time // until then patience does not run
-	latest   time.Time // when something arrived last
+	mu             sync.Mutex // guards the fields below
+	open           []*round
+	owner          map[string]*round // by contact
+	done           recent            // contacts of judged rounds
+	verdict        Verdict           // of judged rounds
+	arrived        int64
+	acked          int64
+	unknown        int64
+	disturbedUntil time.Time // patience starts after it
+	lastArrival    time.Time // when the last message arrived
 }
 
-// round is one portion of load, and what became of it.
+// round is one portion of load with its outcomes and messages.
 type round struct {
 	acked, unknown map[string]int
 	ackedAt        map[string][]time.Time // of each acknowledged change
@@ -62,20 +62,21 @@ type round struct {
 	messages       []verify.Message
 	arrived        map[string]int // distinct ids, by contact
 	ids            map[string]bool
-	over           time.Time // when its load had ended; zero while it goes on
-	live           []string  // breaches of order and repetition so far
-	looked         int       // messages when live was found
+	over           time.Time // when its load had ended; zero before
+	live           []string  // breaches of order and duplicates so far
+	checked        int       // number of messages when live was computed
 }
 
 const (
-	// shown is how many breaches are kept, of all promises.
-	shown = 20
-	// doubtful is how long a request without a reply may still change something.
-	doubtful = 12 * time.Second
-	// stalled is how long nothing arrives under load before that is no loss, but a standstill:
-	// somebody has stopped the topic, for example.
+	// maxBreaches bounds the texts of breaches kept, over all promises.
+	maxBreaches = 20
+	// unknownFor is the time in which a request without a reply may still be executed.
+	unknownFor = 12 * time.Second
+	// stalled is the time without any message under load after which missing events do not
+	// count as lost, because sending as a whole has stopped: the topic is disabled, for
+	// example.
 	stalled = 5 * time.Second
-	// parkedPatience bounds how long a round waits for parked events, and in a standstill.
+	// parkedPatience bounds the wait of a round for parked events, and for a stalled topic.
 	parkedPatience = 5 * time.Minute
 )
 
@@ -95,8 +96,8 @@ func (j *judge) begin() *round {
 	return r
 }
 
-// told notes what a client of a round was told.
-func (j *judge) told(r *round, o workload.Outcome, now time.Time) {
+// record records the outcome of a request of a round.
+func (j *judge) record(r *round, o workload.Outcome, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	switch {
@@ -118,7 +119,7 @@ func (j *judge) told(r *round, o workload.Outcome, now time.Time) {
 	}
 }
 
-// take moves what has arrived for a contact from the round that was guessed for it.
+// take moves the messages of a contact from other, the round that saw guessed, to r.
 func (r *round) take(other *round, contact string) {
 	if other == nil {
 		return
@@ -130,11 +131,11 @@ func (r *round) take(other *round, contact string) {
 		}
 	}
 	other.messages = slices.DeleteFunc(other.messages, func(m verify.Message) bool { return m.Session == contact })
-	other.looked = 0
+	other.checked = 0
 	delete(other.arrived, contact)
 }
 
-// count notes the arrival of a message.
+// count counts a message unless it arrived before.
 func (r *round) count(m verify.Message) (again bool) {
 	if again = r.ids[m.ID]; !again {
 		r.ids[m.ID] = true
@@ -143,16 +144,16 @@ func (r *round) count(m verify.Message) (again bool) {
 	return again
 }
 
-// saw notes a message.
+// saw records a message.
 func (j *judge) saw(a *recorder.Arrival) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.arrived++
 	now := time.Now()
-	if !j.latest.IsZero() && now.Sub(j.latest) > stalled {
-		j.disturbs = latest(j.disturbs, now) // what waited comes now
+	if !j.lastArrival.IsZero() && now.Sub(j.lastArrival) > stalled {
+		j.disturbedUntil = latest(j.disturbedUntil, now) // because the backlog arrives only now
 	}
-	j.latest = now
+	j.lastArrival = now
 	r := j.owner[a.Session]
 	if r == nil {
 		if last, judged := j.done.find(a.Session); judged {
@@ -160,45 +161,45 @@ func (j *judge) saw(a *recorder.Arrival) {
 			return
 		}
 		if len(j.open) == 0 {
-			j.verdict.add(fmt.Sprintf("I5 message %s of session %s: no client made such a contact", a.ID, a.Session))
+			j.verdict.add(fmt.Sprintf("I5 message %s of session %s: no client created this contact", a.ID, a.Session))
 			return
 		}
-		r = j.open[len(j.open)-1] // its client may not have the reply yet
+		r = j.open[len(j.open)-1] // a guess, because its client may not have the reply yet
 		j.owner[a.Session] = r
 	}
 	r.messages = append(r.messages, a.Message)
 	r.count(a.Message)
 }
 
-// sawLate judges a message of a contact whose round was judged.
+// sawLate judges a message of a contact whose round was judged already.
 func (j *judge) sawLate(a *recorder.Arrival, last finished) {
 	switch {
 	case last.parked && a.Sequence == last.sequence+1:
 		j.done.put(a.Session, finished{a.Sequence, true})
 	case a.Sequence <= last.sequence:
-		j.verdict.add(fmt.Sprintf("I4 message %s of session %s, sequence %d, arrived twice, the second time when all of the session had", a.ID, a.Session, a.Sequence))
+		j.verdict.add(fmt.Sprintf("I4 message %s of session %s, sequence %d, arrived twice, the second time after its round was judged", a.ID, a.Session, a.Sequence))
 	default:
-		j.verdict.add(fmt.Sprintf("I5 message %s of session %s, sequence %d, arrived when all stored events of the session had", a.ID, a.Session, a.Sequence))
+		j.verdict.add(fmt.Sprintf("I5 message %s of session %s, sequence %d, arrived after all stored events of the session", a.ID, a.Session, a.Sequence))
 	}
 }
 
-// end notes that the load of a round is over.
+// end records the end of the load of a round.
 func (j *judge) end(r *round, now time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.over = now
 }
 
-// disturbed keeps patience from running until a time.
+// disturbed starts patience after a time, the end of a fault.
 func (j *judge) disturbed(until time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.disturbs = latest(j.disturbs, until)
+	j.disturbedUntil = latest(j.disturbedUntil, until)
 }
 
-// onTheWay is how many acknowledged changes have no event that arrived, and since when the
-// oldest of them; zero if there is none.
-func (j *judge) onTheWay() (n int, since time.Time) {
+// inFlight returns the number of acknowledged changes whose event has not arrived, and the
+// time of the oldest; zero if there is none.
+func (j *judge) inFlight() (n int, since time.Time) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, r := range j.open {
@@ -213,14 +214,15 @@ func (j *judge) onTheWay() (n int, since time.Time) {
 	return n, since
 }
 
-// counts are the changes acknowledged and of unknown outcome, and the messages, so far.
+// counts returns the number of changes acknowledged, of those with unknown outcome, and of
+// messages.
 func (j *judge) counts() (acked, unknown, arrived int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.acked, j.unknown, j.arrived
 }
 
-// state is the verdict of now.
+// state returns the current verdict.
 func (j *judge) state() Verdict {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -239,14 +241,14 @@ func (j *judge) state() Verdict {
 	return v
 }
 
-// add counts a breach and keeps its words. When too many are kept, the oldest of the promise
-// with the most goes: many of one kind do not hide the only one of another.
+// add counts a breach and keeps its text. If there are too many texts, it drops the oldest of
+// the promise with the most, so that many breaches of one promise do not hide one of another.
 func (v *Verdict) add(breach string) {
 	if id := verify.PromiseOf(breach); id != "" {
 		v.Broken[id]++
 	}
 	v.Breaches = append(v.Breaches, breach)
-	if len(v.Breaches) <= shown {
+	if len(v.Breaches) <= maxBreaches {
 		return
 	}
 	kept := map[string]int{}

@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/lab/workload"
 )
 
-// memory is a store in memory.
+// memory implements store.
 type memory struct {
 	aggregates []verify.Aggregate
 	events     []verify.Event
@@ -51,7 +51,7 @@ func newTrial() *trial {
 	t.round = t.begin()
 	for n := int64(1); n <= 4; n++ {
 		for _, contact := range []string{"a", "b"} {
-			t.told(t.round, workload.Outcome{Contact: contact, Outcome: workload.Acked}, t.start)
+			t.record(t.round, workload.Outcome{Contact: contact, Outcome: workload.Acked}, t.start)
 			m := verify.Message{ID: fmt.Sprint(contact, n), Session: contact, Subject: "Changed", Version: n, Sequence: n}
 			t.messages = append(t.messages, m)
 			s.events = append(s.events, verify.Event{ID: m.ID, Key: contact, Action: m.Subject, Version: n, Sequence: n})
@@ -67,24 +67,24 @@ func (t *trial) arrive(messages ...verify.Message) {
 	}
 }
 
-// wait ends the load and lets the judge look some time later.
+// wait ends the load and runs the judge at a later time.
 func (t *trial) wait(test *testing.T, later time.Duration) Verdict {
 	test.Helper()
 	t.end(t.round, t.start)
-	if err := t.look(test.Context(), t.start.Add(later)); err != nil {
+	if err := t.evaluate(test.Context(), t.start.Add(later)); err != nil {
 		test.Fatal(err)
 	}
 	return t.state()
 }
 
-func TestAGoodRoundIsJudgedAndForgotten(t *testing.T) {
+func TestGoodRoundIsJudgedAndDropped(t *testing.T) {
 	r := newTrial()
 	r.arrive(r.messages[:4]...)
 	if v := r.wait(t, time.Second); v.Open != 1 || !v.Kept() {
 		t.Fatalf("%+v before all has arrived", v)
 	}
-	if n, since := r.onTheWay(); n != 4 || !since.Equal(r.start) {
-		t.Errorf("%d on the way since %s, want 4", n, since)
+	if n, since := r.inFlight(); n != 4 || !since.Equal(r.start) {
+		t.Errorf("%d in flight since %s, want 4", n, since)
 	}
 	r.arrive(r.messages[4:]...)
 	v := r.wait(t, 2*time.Second)
@@ -96,8 +96,8 @@ func TestAGoodRoundIsJudgedAndForgotten(t *testing.T) {
 	}
 }
 
-// What a broken build would do turns the verdict red, most of it at once.
-func TestTheVerdictTurnsRed(t *testing.T) {
+// Each breach that a broken build could cause breaks the verdict, most of them at once.
+func TestEachBreachBreaksTheVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  string
 		later time.Duration // after the load; 0: while it goes on
@@ -116,18 +116,18 @@ func TestTheVerdictTurnsRed(t *testing.T) {
 			r.arrive(append(r.messages, verify.Message{ID: "x", Session: "x", Subject: "Changed", Version: 1, Sequence: 1})...)
 		}},
 		"an acknowledged change is not stored": {"I2", time.Minute, func(r *trial) {
-			r.told(r.round, workload.Outcome{Contact: "a", Outcome: workload.Acked}, r.start)
+			r.record(r.round, workload.Outcome{Contact: "a", Outcome: workload.Acked}, r.start)
 			r.arrive(r.messages...)
 		}},
 		"a change is stored without its event": {"I1", time.Second, func(r *trial) {
 			r.store.aggregates[0].Version++
-			r.told(r.round, workload.Outcome{Contact: "a", Outcome: workload.Acked}, r.start)
+			r.record(r.round, workload.Outcome{Contact: "a", Outcome: workload.Acked}, r.start)
 			r.arrive(r.messages...)
 		}},
-		"an event comes again when its round is judged": {"I4", time.Second, func(r *trial) {
+		"an event arrives again after its round was judged": {"I4", time.Second, func(r *trial) {
 			r.arrive(r.messages...)
 			r.end(r.round, r.start)
-			_ = r.look(context.Background(), r.start.Add(time.Second))
+			_ = r.evaluate(context.Background(), r.start.Add(time.Second))
 			r.begin()
 			r.arrive(r.messages[0])
 		}},
@@ -138,7 +138,7 @@ func TestTheVerdictTurnsRed(t *testing.T) {
 			var v Verdict
 			if c.later > 0 {
 				v = r.wait(t, c.later)
-			} else if err := r.look(t.Context(), r.start); err != nil {
+			} else if err := r.evaluate(t.Context(), r.start); err != nil {
 				t.Fatal(err)
 			} else {
 				v = r.state()
@@ -150,23 +150,23 @@ func TestTheVerdictTurnsRed(t *testing.T) {
 	}
 }
 
-// A flood of one kind of breach leaves the words of the others.
-func TestAFloodHidesNoOtherBreach(t *testing.T) {
+// Many breaches of one promise do not hide the text of another breach.
+func TestManyBreachesDoNotHideOthers(t *testing.T) {
 	v := Verdict{Broken: map[string]int{}}
 	v.add("I4 twice")
-	for n := range 10 * shown {
+	for n := range 10 * maxBreaches {
 		v.add(fmt.Sprint("I2 lost ", n))
 	}
-	if len(v.Breaches) != shown || v.Breaches[0] != "I4 twice" || v.Breaches[shown-1] != fmt.Sprint("I2 lost ", 10*shown-1) {
+	if len(v.Breaches) != maxBreaches || v.Breaches[0] != "I4 twice" || v.Breaches[maxBreaches-1] != fmt.Sprint("I2 lost ", 10*maxBreaches-1) {
 		t.Errorf("%q", v.Breaches)
 	}
-	if v.Broken["I2"] != 10*shown || v.Broken["I4"] != 1 {
+	if v.Broken["I2"] != 10*maxBreaches || v.Broken["I4"] != 1 {
 		t.Errorf("%v", v.Broken)
 	}
 }
 
-// Parked events keep their round open until they are sent; what comes then is in order.
-func TestARoundWaitsForWhatIsParked(t *testing.T) {
+// A round waits a bounded time for its parked events. If they arrive later, they are in order.
+func TestRoundWaitsForParkedEvents(t *testing.T) {
 	r := newTrial()
 	r.store.lot["b4"] = true
 	r.arrive(r.messages[:7]...)
@@ -174,39 +174,39 @@ func TestARoundWaitsForWhatIsParked(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	if v := r.wait(t, time.Hour); v.Open != 0 || !v.Kept() {
-		t.Fatalf("%+v: a round does not wait forever", v)
+		t.Fatalf("%+v: want a bounded wait", v)
 	}
 	r.arrive(r.messages[7])
 	if v := r.state(); !v.Kept() {
-		t.Errorf("%+v: what was parked may come late", v)
+		t.Errorf("%+v: a parked event may arrive late", v)
 	}
 	r.arrive(r.messages[7])
 	if v := r.state(); v.Broken["I4"] != 1 {
-		t.Errorf("%+v: but once", v)
+		t.Errorf("%+v: want a breach, because it arrived twice", v)
 	}
 }
 
-// Where nothing arrives at all under load, the topic stands still, and nothing is lost.
-func TestAStandstillIsNoLoss(t *testing.T) {
+// If no message arrives under load, the topic is stalled, and missing events are not lost.
+func TestStalledTopicIsNoLoss(t *testing.T) {
 	r := newTrial()
 	r.arrive(r.messages[:7]...)
-	r.begin() // the next round's load goes on
+	r.begin() // the next round has load
 	if v := r.wait(t, time.Minute); !v.Kept() || v.Open != 2 {
 		t.Fatalf("%+v", v)
 	}
 	if v := r.wait(t, time.Hour); v.Broken["I2"] != 1 {
-		t.Errorf("%+v: it does not last forever", v)
+		t.Errorf("%+v: want a bounded wait", v)
 	}
 }
 
-// A message may be there before its client has the reply.
-func TestAMessageMayComeBeforeTheReply(t *testing.T) {
+// A message may arrive before its client has the reply.
+func TestMessageMayArriveBeforeTheReply(t *testing.T) {
 	r := newTrial()
 	r.arrive(r.messages...)
 	next := r.begin()
 	m := verify.Message{ID: "c1", Session: "c", Subject: "Changed", Version: 1, Sequence: 1}
 	r.arrive(m)
-	r.told(r.round, workload.Outcome{Contact: "c", Outcome: workload.Acked}, r.start)
+	r.record(r.round, workload.Outcome{Contact: "c", Outcome: workload.Acked}, r.start)
 	r.store.aggregates = append(r.store.aggregates, verify.Aggregate{ID: "c", Version: 1, Sequence: 1})
 	r.store.events = append(r.store.events, verify.Event{ID: "c1", Key: "c", Action: "Changed", Version: 1, Sequence: 1})
 	v := r.wait(t, time.Second)
@@ -215,8 +215,8 @@ func TestAMessageMayComeBeforeTheReply(t *testing.T) {
 	}
 }
 
-// Hours of load leave no more than a bounded number of contacts.
-func TestWhatIsKeptOfJudgedContactsIsBounded(t *testing.T) {
+// The number of judged contacts kept is bounded, however long the load runs.
+func TestKeptContactsAreBounded(t *testing.T) {
 	var r recent
 	for n := range int64(3 * remembered) {
 		r.put(fmt.Sprint(n), finished{sequence: n})

@@ -9,14 +9,15 @@ import (
 	"feedbox/infrastructure/lab/workload"
 )
 
-// requestTimeout bounds a request of the load; then its outcome is unknown. It is shorter
-// than doubtful.
+// requestTimeout bounds a request of the load. After it the outcome is unknown. It must be
+// shorter than unknownFor.
 const requestTimeout = 10 * time.Second
 
-// contactsOf is how many contacts a round has: each changes about twice a second.
+// contactsOf returns the number of contacts of a round, so that each changes about twice a
+// second.
 func contactsOf(rate float64) int { return min(64, max(4, int(rate/2))) }
 
-// makeLoad makes rounds until ctx ends.
+// makeLoad runs rounds of load until ctx ends.
 func (e *Engine) makeLoad(ctx context.Context) {
 	contacts := contactsOf(e.o.Rate)
 	writers := min(contacts, 16)
@@ -30,7 +31,7 @@ func (e *Engine) makeLoad(ctx context.Context) {
 			Changes: max(contacts, int(e.o.Rate*e.o.Round.Seconds())), Seed: int64(e.o.Seed) + int64(n),
 			Record: func(o workload.Outcome) {
 				now := time.Now()
-				e.judge.told(r, o, now)
+				e.judge.record(r, o, now)
 				if o.Outcome == workload.Acked {
 					e.meter.ack(now)
 				}
@@ -39,16 +40,16 @@ func (e *Engine) makeLoad(ctx context.Context) {
 		err := load.Run(ctx)
 		e.judge.end(r, time.Now())
 		e.mu.Lock()
-		e.turnedAway += load.Refused()
+		e.rejected += load.Refused()
 		e.mu.Unlock()
 		if err != nil {
-			e.note(true, "the load: %v", err)
+			e.note(true, "load failed: %v", err)
 			wait(ctx, time.Second)
 		}
 	}
 }
 
-// saw takes a message from the witness.
+// saw passes a message of the recorder to judge and meter.
 func (e *Engine) saw(a recorder.Arrival) {
 	taken := []recorder.Arrival{a}
 	if e.o.Tamper != nil {

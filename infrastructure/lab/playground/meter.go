@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// meter keeps, for each of the last seconds, how long the events took that were raised in
-// it, from the change to the consumer.
+// meter keeps the latencies of events, from the change to the consumer, by the second in which
+// they were raised.
 type meter struct {
 	mu      sync.Mutex // guards seconds
 	seconds [kept]second
@@ -15,7 +15,7 @@ type meter struct {
 
 const (
 	kept    = 20 * 60 // seconds
-	samples = 1000    // of one second; what is more is not kept
+	samples = 1000    // per second, to bound memory
 )
 
 type second struct {
@@ -29,11 +29,11 @@ type second struct {
 type Point struct {
 	At             time.Time
 	Acked, Arrived int
-	// P50 and P99 are of the events that were raised in this second; 0 if there are none.
+	// P50 and P99 are latencies of the events raised in this second; 0 if there are none.
 	P50, P99 time.Duration
 }
 
-// Latency is how long events took from the change until they reached the consumer.
+// Latency is the latency of events from the change to the consumer.
 type Latency struct {
 	P50, P99 time.Duration
 	Events   int
@@ -69,7 +69,7 @@ func (m *meter) arrive(created, now time.Time) {
 	}
 }
 
-// latency is that of the events raised from one time up to another.
+// latency returns the latency of the events raised from one time up to another.
 func (m *meter) latency(from, to time.Time) Latency {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -83,7 +83,7 @@ func (m *meter) latency(from, to time.Time) Latency {
 	return Latency{quantile(all, 0.5), quantile(all, 0.99), len(all)}
 }
 
-// curve is the last n seconds, without the one that goes on.
+// curve returns the last n complete seconds.
 func (m *meter) curve(now time.Time, n int) []Point {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -99,7 +99,7 @@ func (m *meter) curve(now time.Time, n int) []Point {
 	return points
 }
 
-// quantile of sorted durations; 0 of none.
+// quantile returns a quantile of sorted durations; 0 if there are none.
 func quantile(sorted []time.Duration, q float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

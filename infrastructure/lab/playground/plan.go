@@ -14,8 +14,8 @@ type Step struct {
 	Lasts time.Duration
 }
 
-// ParsePlan reads a list such as "kill,freeze=8s,clock": faults in their order, with how
-// long each lasts. "" is all faults with their own times.
+// ParsePlan parses a list such as "kill,freeze=8s,clock": faults in order, with optional
+// durations. "" is all faults with their default durations.
 func ParsePlan(text string) ([]Step, error) {
 	var plan []Step
 	if text == "" {
@@ -28,7 +28,7 @@ func ParsePlan(text string) ([]Step, error) {
 		name, lasts, given := strings.Cut(strings.TrimSpace(part), "=")
 		f, known := FaultNamed(name)
 		if !known {
-			return nil, fmt.Errorf("%q is no fault: there are %s", name, strings.Join(names(), ", "))
+			return nil, fmt.Errorf("unknown fault %q: give %s", name, strings.Join(names(), ", "))
 		}
 		step := Step{f, f.Lasts}
 		if given {
@@ -50,7 +50,7 @@ func names() []string {
 	return out
 }
 
-// Takes is how long a plan takes at least with a pause before each step and at the end.
+// Takes returns the minimum duration of a plan with a pause before each step and at the end.
 func Takes(plan []Step, pause time.Duration) time.Duration {
 	total := pause
 	for _, step := range plan {
@@ -59,8 +59,8 @@ func Takes(plan []Step, pause time.Duration) time.Duration {
 	return total
 }
 
-// Play does a plan, one step after the other, with a calm pause before each and at the end;
-// then the load ends, and it waits until everything is judged.
+// Play injects the faults of a plan in sequence, with a calm pause before each and at the end.
+// Then it ends the load and waits for the final verdict.
 func (e *Engine) Play(ctx context.Context, plan []Step, pause time.Duration) error {
 	for _, step := range plan {
 		e.calm(ctx, pause)
@@ -69,7 +69,7 @@ func (e *Engine) Play(ctx context.Context, plan []Step, pause time.Duration) err
 		}
 		if step.Lasts > 0 {
 			wait(ctx, step.Lasts)
-			// It may have ended by itself at the same moment.
+			// ErrFault: it has ended automatically at the same moment.
 			if err := e.End(ctx, step.Fault.Name); err != nil && !errors.Is(err, ErrFault) {
 				return err
 			}
@@ -82,14 +82,14 @@ func (e *Engine) Play(ctx context.Context, plan []Step, pause time.Duration) err
 	return e.Finish(ctx)
 }
 
-// calm waits until events have not been late, and no fault was on, for a pause. What lasts
-// longer than a fault may is not waited for.
+// calm waits until no event was late, and no fault in effect, for a pause. The wait is
+// bounded, because events may stay late for other reasons than a fault.
 func (e *Engine) calm(ctx context.Context, pause time.Duration) {
 	for deadline := time.Now().Add(pause + watched); ctx.Err() == nil && time.Now().Before(deadline); {
 		e.mu.Lock()
-		restless := e.restless
+		lastDisturbed := e.lastDisturbed
 		e.mu.Unlock()
-		if time.Since(restless) >= pause {
+		if time.Since(lastDisturbed) >= pause {
 			return
 		}
 		wait(ctx, 100*time.Millisecond)

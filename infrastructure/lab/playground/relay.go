@@ -13,7 +13,7 @@ import (
 	"feedbox/infrastructure/lab/netfault"
 )
 
-// Condition is how a relay is.
+// Condition is the condition of a relay.
 type Condition string
 
 // The conditions of a relay.
@@ -24,18 +24,18 @@ const (
 	Killed  Condition = "killed"
 )
 
-// relay is one relay process with a network of its own to the emulators.
+// relay is one relay process with its own proxies to the emulators.
 type relay struct {
 	name        string
 	cosmos, bus *netfault.Proxy
 	cmd         *exec.Cmd
-	stdin       io.Closer // its end tells the process to end
+	stdin       io.Closer // the process ends when it is closed
 	out         tail
 	done        chan struct{} // closed when the process has ended
 	condition   Condition     // guarded by the engine
 }
 
-// startRelay starts a process that finds the emulators behind proxies.
+// startRelay starts a relay process that uses the emulators through proxies.
 func (e *Engine) startRelay(name string) (*relay, error) {
 	r := &relay{name: name, done: make(chan struct{}), condition: Running}
 	var err error
@@ -48,7 +48,7 @@ func (e *Engine) startRelay(name string) (*relay, error) {
 	}
 	r.cmd = e.o.Relay(name, r.cosmos.Addr(), r.bus.Addr())
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
-	apart(r.cmd)
+	ownGroup(r.cmd)
 	if r.stdin, err = r.cmd.StdinPipe(); err == nil {
 		err = r.cmd.Start()
 	}
@@ -58,7 +58,7 @@ func (e *Engine) startRelay(name string) (*relay, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	e.processes.Go(func() {
-		_ = r.cmd.Wait() // how it ended, its state says
+		_ = r.cmd.Wait() // ProcessState has the result
 		r.cosmos.Close()
 		r.bus.Close()
 		close(r.done)
@@ -66,22 +66,22 @@ func (e *Engine) startRelay(name string) (*relay, error) {
 	return r, nil
 }
 
-// kill ends the process as kill -9 does, and waits for that.
+// kill ends the process as kill -9 does, and waits for its end.
 func (r *relay) kill() {
-	_ = r.cmd.Process.Kill() // an error means that it has ended
+	_ = r.cmd.Process.Kill() // an error means that it has already ended
 	<-r.done
 }
 
-// network cuts or heals both ways of both connections.
+// network cuts or heals both directions to both emulators.
 func (r *relay) network(cut bool) {
 	way := netfault.Way{Hold: cut}
 	r.cosmos.Set(way, way)
 	r.bus.Set(way, way)
 }
 
-// end asks the process to end, and kills it if it does not.
+// end lets the process end, and kills it when ctx ends.
 func (r *relay) end(ctx context.Context) error {
-	_ = thaw(r.cmd) // one that stands still hears nothing
+	_ = thaw(r.cmd) // because a frozen process does not read its input
 	r.network(false)
 	_ = r.stdin.Close()
 	select {
@@ -96,7 +96,7 @@ func (r *relay) end(ctx context.Context) error {
 	}
 }
 
-// ended tells whether the process has ended.
+// ended reports whether the process has ended.
 func (r *relay) ended() bool {
 	select {
 	case <-r.done:
@@ -106,10 +106,10 @@ func (r *relay) ended() bool {
 	}
 }
 
-// drainTimeout bounds the end of a relay.
+// drainTimeout bounds the shutdown of relays.
 const drainTimeout = 15 * time.Second
 
-// tail keeps the end of what a process prints.
+// tail keeps the end of the output of a process.
 type tail struct {
 	mu  sync.Mutex // guards buf
 	buf []byte

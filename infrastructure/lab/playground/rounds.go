@@ -9,14 +9,14 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// look judges what can be judged now: order and repetition of the rounds that are open,
-// and rounds whose load is over as a whole. It is called by one goroutine, once a second.
-func (j *judge) look(ctx context.Context, now time.Time) error {
+// evaluate checks order and duplicates of open rounds, and judges the rounds whose load is over.
+// One goroutine calls it, once a second.
+func (j *judge) evaluate(ctx context.Context, now time.Time) error {
 	j.mu.Lock()
 	open := slices.Clone(j.open)
 	j.mu.Unlock()
 	for _, r := range open {
-		j.lookLive(r)
+		j.checkOrder(r)
 		if err := j.close(ctx, r, now); err != nil {
 			return err
 		}
@@ -24,13 +24,13 @@ func (j *judge) look(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// lookLive judges order and repetition of a round that is open.
-func (j *judge) lookLive(r *round) {
+// checkOrder checks order and duplicates of an open round.
+func (j *judge) checkOrder(r *round) {
 	j.mu.Lock()
 	run := verify.Run{Messages: slices.Clone(r.messages)}
-	looked := r.looked
+	checked := r.checked
 	j.mu.Unlock()
-	if looked == len(run.Messages) {
+	if checked == len(run.Messages) {
 		return
 	}
 	run.StoreOfMessages()
@@ -40,16 +40,17 @@ func (j *judge) lookLive(r *round) {
 	})
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r.live, r.looked = live, len(run.Messages)
+	r.live, r.checked = live, len(run.Messages)
 }
 
-// close judges a round for good if it can be.
+// close judges a round for good, if its load is over and its events have arrived or patience
+// is over.
 func (j *judge) close(ctx context.Context, r *round, now time.Time) error {
 	j.mu.Lock()
 	doubt := r.lostCreates > 0 || len(r.unknown) > 0
 	since := now.Sub(r.over)
-	early := r.over.IsZero() || doubt && since < doubtful
-	patient := now.Before(j.disturbs) || since < j.patience || now.Sub(j.disturbs) < j.patience || j.standsStill(now) && since < parkedPatience
+	early := r.over.IsZero() || doubt && since < unknownFor
+	patient := now.Before(j.disturbedUntil) || since < j.patience || now.Sub(j.disturbedUntil) < j.patience || j.isStalled(now) && since < parkedPatience
 	var keys []string
 	for contact, owner := range j.owner {
 		if owner == r {
@@ -81,13 +82,13 @@ func (j *judge) close(ctx context.Context, r *round, now time.Time) error {
 	return nil
 }
 
-// standsStill tells whether nothing arrives although there is load. The caller holds mu.
-func (j *judge) standsStill(now time.Time) bool {
+// isStalled reports whether no message arrives although there is load. The caller holds mu.
+func (j *judge) isStalled(now time.Time) bool {
 	loading := slices.ContainsFunc(j.open, func(r *round) bool { return r.over.IsZero() })
-	return loading && now.Sub(j.latest) > stalled
+	return loading && now.Sub(j.lastArrival) > stalled
 }
 
-// finish adds a judged round to the verdict and forgets it. The caller holds mu.
+// finish adds a judged round to the verdict and drops its data. The caller holds mu.
 func (j *judge) finish(r *round, run *verify.Run, breaches []string) {
 	for _, breach := range breaches {
 		j.verdict.add(breach)
@@ -112,16 +113,16 @@ func (j *judge) finish(r *round, run *verify.Run, breaches []string) {
 	j.open = slices.DeleteFunc(j.open, func(other *round) bool { return other == r })
 }
 
-// finished is what is kept of a contact that was judged.
+// finished is the state kept of a judged contact.
 type finished struct {
-	sequence int64 // the last that arrived
-	parked   bool  // what follows may still come
+	sequence int64 // of the last event that arrived
+	parked   bool  // later events may still arrive
 }
 
-// recent keeps what was put last, between remembered and twice as much.
+// recent keeps the latest entries, between remembered and twice as many.
 type recent struct{ now, before map[string]finished }
 
-// remembered is how many contacts of judged rounds are kept at least.
+// remembered is the minimum number of judged contacts kept.
 const remembered = 20_000
 
 func (r *recent) put(contact string, f finished) {

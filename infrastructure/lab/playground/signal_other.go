@@ -7,10 +7,10 @@ import (
 	"os/exec"
 )
 
-func apart(*exec.Cmd) {}
+func ownGroup(*exec.Cmd) {}
 
 func freeze(*exec.Cmd) error {
-	return errors.New("this system cannot make a process stand still; cut its network instead")
+	return errors.New("this system cannot freeze a process: cut its network instead")
 }
 
 func thaw(*exec.Cmd) error { return nil }

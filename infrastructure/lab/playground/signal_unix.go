@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// apart gives a process a group of its own: Ctrl-C is for this process, which ends its
-// relays in order. A relay that stands still when this process is killed is woken by the
-// system, and ends.
-func apart(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+// ownGroup gives a process its own process group, so that Ctrl-C reaches only this process, which
+// then ends its relays in order. If this process is killed, the system continues a frozen
+// relay, which ends.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
 func freeze(cmd *exec.Cmd) error { return cmd.Process.Signal(syscall.SIGSTOP) }
 

@@ -5,38 +5,38 @@ import (
 	"time"
 )
 
-// State is all there is to see at one moment.
+// State is the state of the playground at one time.
 type State struct {
 	At, Began time.Time
 	Seed      uint64
 	Rate      float64
-	// Acked, Unknown and TurnedAway count changes by what their clients were told.
-	Acked, Unknown, TurnedAway int64
-	// Arrived counts messages at the consumer. Redelivered are those that the broker
-	// delivered again, and Dropped those that were sent twice and that it dropped.
+	// Acked, Unknown and Rejected count the changes by outcome.
+	Acked, Unknown, Rejected int64
+	// Arrived counts the messages at the consumer, Redelivered the redeliveries, and Dropped
+	// the duplicates that the broker dropped.
 	Arrived, Redelivered, Dropped int64
-	// OnTheWay are acknowledged changes without an event that arrived, and Oldest is how
-	// long the oldest of them has been.
-	OnTheWay int
+	// InFlight counts the acknowledged changes whose event has not arrived, and Oldest is the
+	// age of the oldest.
+	InFlight int
 	Oldest   time.Duration
-	// Parked is how many events are parked.
+	// Parked is the number of parked events.
 	Parked  int
 	Verdict Verdict
 	// Latest is the latency of the last 10 s.
 	Latest  Latency
 	Relays  []RelayState
 	Faults  []FaultState
-	Effects []Effect // the latest last
-	Log     []Entry  // the latest last
+	Effects []Effect // latest last
+	Log     []Entry  // latest last
 }
 
-// Lost is how many breaches there are of "nothing acknowledged is lost".
+// Lost returns the number of breaches of "nothing acknowledged is lost".
 func (s *State) Lost() int { return s.Verdict.Broken["I2"] }
 
-// Doubled is how many there are of "no message arrives twice".
+// Doubled returns the number of breaches of "no message arrives twice".
 func (s *State) Doubled() int { return s.Verdict.Broken["I4"] }
 
-// Disordered is how many there are of "the events of a key arrive in order".
+// Disordered returns the number of breaches of "the events of a key arrive in order".
 func (s *State) Disordered() int { return s.Verdict.Broken["I3"] }
 
 // RelayState is one relay.
@@ -44,28 +44,28 @@ type RelayState struct {
 	Name      string
 	Process   int
 	Condition Condition
-	Ranges    int // that it owns, when last looked at
+	Ranges    int // owned at the last poll
 }
 
-// FaultState is one fault of Faults, and whether it is on.
+// FaultState is one fault of Faults and its state.
 type FaultState struct {
 	*Fault
 	On   bool
 	What string
-	Left time.Duration // until it ends by itself
+	Left time.Duration // until it ends automatically
 }
 
-// State looks at everything.
+// State returns the current state.
 func (e *Engine) State() State {
 	now := time.Now()
 	s := State{At: now, Began: e.began, Seed: e.o.Seed, Rate: e.o.Rate, Verdict: e.judge.state()}
 	s.Acked, s.Unknown, s.Arrived = e.judge.counts()
 	var since time.Time
-	if s.OnTheWay, since = e.judge.onTheWay(); !since.IsZero() {
+	if s.InFlight, since = e.judge.inFlight(); !since.IsZero() {
 		s.Oldest = now.Sub(since)
 	}
-	if e.witness != nil {
-		s.Redelivered = int64(e.witness.Redelivered())
+	if e.recorder != nil {
+		s.Redelivered = int64(e.recorder.Redelivered())
 	}
 	if c, err := e.o.Bus.Counters(e.o.Names.Topic); err == nil {
 		s.Dropped = c.Duplicates
@@ -73,7 +73,7 @@ func (e *Engine) State() State {
 	s.Latest = e.meter.latency(now.Add(-around), now)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	s.Parked, s.TurnedAway = e.parked, int64(e.turnedAway)
+	s.Parked, s.Rejected = e.parked, int64(e.rejected)
 	for _, r := range e.relays {
 		s.Relays = append(s.Relays, RelayState{r.name, r.cmd.Process.Pid, r.condition, e.owned[r.name]})
 	}
@@ -91,5 +91,5 @@ func (e *Engine) State() State {
 	return s
 }
 
-// Curve is the last n seconds, at most 20 minutes.
+// Curve returns the last n seconds, at most 20 minutes.
 func (e *Engine) Curve(n int) []Point { return e.meter.curve(time.Now(), min(n, kept-1)) }

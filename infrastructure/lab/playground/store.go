@@ -13,11 +13,11 @@ import (
 	"feedbox/infrastructure/lab/verify"
 )
 
-// UserAgent begins the user agent of the judge, whose reads no fault is to disturb, and of
-// whoever else only looks.
+// UserAgent is the prefix of the user agent of observers: the judge and the explorer. Faults
+// do not affect their calls.
 const UserAgent = "feedbox-observer"
 
-// observing tells whether a call is of one who only looks.
+// observing reports whether a call comes from an observer.
 func observing(c *cosmosemu.Call) bool {
 	return strings.HasPrefix(c.Header.Get("User-Agent"), UserAgent)
 }

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// tick does what is due until ctx ends: it undoes faults, follows their effects, looks
-// after the relays and has the judge look.
+// tick runs the periodic work until ctx ends: it undoes faults, measures their effects,
+// restarts relays and runs the judge.
 func (e *Engine) tick(ctx context.Context) {
 	ticks := time.NewTicker(200 * time.Millisecond)
 	defer ticks.Stop()
@@ -22,12 +22,12 @@ func (e *Engine) tick(ctx context.Context) {
 		if n%5 != 0 {
 			continue
 		}
-		e.mend()
+		e.restartRelays()
 		e.heal(ctx, time.Now())
-		e.ask(ctx)
+		e.refresh(ctx)
 		before := e.judge.state()
-		if err := e.judge.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			e.note(true, "the judge cannot read the store: %v", err)
+		if err := e.judge.evaluate(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			e.note(true, "judge cannot read the store: %v", err)
 		}
 		if after := e.judge.state(); before.Kept() && !after.Kept() {
 			e.note(true, "a promise is broken: %s", after.Breaches[0])
@@ -35,7 +35,7 @@ func (e *Engine) tick(ctx context.Context) {
 	}
 }
 
-// expire undoes the faults whose time is over.
+// expire undoes the faults that have expired.
 func (e *Engine) expire(ctx context.Context, now time.Time) {
 	e.mu.Lock()
 	var over []string
@@ -46,18 +46,18 @@ func (e *Engine) expire(ctx context.Context, now time.Time) {
 	}
 	e.mu.Unlock()
 	for _, name := range over {
-		_ = e.End(ctx, name) // the log says what went wrong
+		_ = e.End(ctx, name) // which logs errors
 	}
 }
 
-// follow keeps the effects of faults up to date.
+// follow updates the effects of faults.
 func (e *Engine) follow(now time.Time) {
-	_, since := e.judge.onTheWay()
+	_, since := e.judge.inFlight()
 	late := !since.IsZero() && now.Sub(since) > Late
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if late || len(e.active) > 0 {
-		e.restless = now
+		e.lastDisturbed = now
 	}
 	for _, f := range e.effects {
 		if f.Final {
@@ -93,8 +93,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// mend replaces relays that have ended by themselves.
-func (e *Engine) mend() {
+// restartRelays replaces relays that have ended unexpectedly.
+func (e *Engine) restartRelays() {
 	e.mu.Lock()
 	var gone []*relay
 	for _, r := range e.relays {
@@ -104,21 +104,21 @@ func (e *Engine) mend() {
 	}
 	e.mu.Unlock()
 	for _, r := range gone {
-		e.note(true, "%s ended by itself (%s) and is replaced: %s", r.name, r.cmd.ProcessState, r.out.String())
-		if err := e.replace(r); err != nil {
+		e.note(true, "%s ended unexpectedly (%s) and is replaced: %s", r.name, r.cmd.ProcessState, r.out.String())
+		if err := e.addRelay(r); err != nil {
 			e.note(true, "%v", err)
 		}
 	}
 }
 
-// ask looks at what relays own and what is parked.
-func (e *Engine) ask(ctx context.Context) {
+// refresh reads the ranges of relays and the number of parked events.
+func (e *Engine) refresh(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	parked, err := e.judge.store.parked(ctx)
 	var owned map[string]int
 	if e.o.Owned != nil {
-		owned, _ = e.o.Owned(ctx) // the database is perhaps throttled: what was last known stays
+		owned, _ = e.o.Owned(ctx) // on an error, for example throttling, the last value stays
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -130,7 +130,7 @@ func (e *Engine) ask(ctx context.Context) {
 	}
 }
 
-// heal has what is parked of contacts sent that are no longer poisoned.
+// heal requests that the parked events of contacts are sent after their poison fault ended.
 func (e *Engine) heal(ctx context.Context, now time.Time) {
 	e.mu.Lock()
 	healing := maps.Clone(e.healing)
@@ -139,11 +139,11 @@ func (e *Engine) heal(ctx context.Context, now time.Time) {
 		found, err := e.o.RetryParked(ctx, contact)
 		switch {
 		case found:
-			e.note(false, "what is parked of contact %s is sent again, in its order", contact)
+			e.note(false, "retrying the parked events of contact %s, in order", contact)
 		case now.Before(until):
 			continue
 		case err != nil:
-			e.note(true, "what is parked of contact %s cannot be sent: %v", contact, err)
+			e.note(true, "cannot retry the parked events of contact %s: %v", contact, err)
 		}
 		e.mu.Lock()
 		delete(e.healing, contact)

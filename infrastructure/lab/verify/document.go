@@ -11,40 +11,39 @@ import (
 const (
 	KindAggregate = "aggregate"
 	KindEvent     = "event"
-	KindParked    = "parked" // an event that was set aside, or that an operator skipped
-	KindOther     = "other"  // the service writes it; a Run has no use for it
+	KindParked    = "parked" // an event that is parked, or that an operator skipped
+	KindOther     = "other"  // written by the service, but not needed by a Run
 )
 
-// Document is what a Run needs of one stored document. Members that its kind has no
-// use for are zero.
+// Document has the members of one stored document that a Run needs. Members that its kind
+// does not have are zero.
 type Document struct {
 	Kind     string
-	ID       string // of a parked event: the event's
+	ID       string // for a parked event: the id of the event
 	Key      string // events only, like Action
 	Action   string
 	Version  int64
 	Sequence int64
 }
 
-// ErrUnknownType is in the error about a document that the service does not write.
+// ErrUnknownType means that the service does not write documents of this type.
 var ErrUnknownType = errors.New("the service writes no such document")
 
-// kinds are the types of the documents that the service writes, in all its containers
-// but that of leases. Any other type is an aggregate's if its data has a version or a
-// sequence.
+// kinds has the types of the documents that the service writes, in all containers except
+// that of leases. Any other type is an aggregate if its data has a version or a sequence.
 var kinds = map[string]string{
 	"domainEvent": KindEvent, "parkedEvent": KindParked, "skippedEvent": KindParked,
 	"request": KindOther, "tombstone": KindOther, "auditEntry": KindOther, "gate": KindOther, "closedKey": KindOther, "fence": KindOther,
 }
 
-// skippedPrefix begins the id of the record of an event that an operator skipped.
+// skippedPrefix is the prefix of the id of a skipped event's record.
 const skippedPrefix = "$skipped-"
 
-// DecodeDocument reads a document as the store returns it. It has a reading of its own,
-// so that the verifier does not share a mistake with the service. A document that is
-// not as the service writes it gives an error that says what is wrong, with
-// ErrUnknownType in it if its type is; what could be read of it is returned all the
-// same, without a kind if that is not known. Nothing returned refers to raw.
+// DecodeDocument decodes a document as the store returns it. It does not use the decoders of
+// the service, because the verifier would share their mistakes. For a document that the
+// service would not write it returns an error with the cause, and the members it could
+// decode. If the type is unknown, the error wraps ErrUnknownType and Kind is empty. The
+// result does not refer to raw.
 func DecodeDocument(raw []byte) (Document, error) {
 	var stored struct {
 		ID           string `json:"id"`
@@ -72,7 +71,7 @@ func DecodeDocument(raw []byte) (Document, error) {
 		d.ID = strings.TrimPrefix(d.ID, skippedPrefix)
 	}
 	switch {
-	case err != nil: // the rest follows from it
+	case err != nil: // other errors would follow from it
 	case d.Kind == "":
 		err = fmt.Errorf("type %q: %w", stored.Type, ErrUnknownType)
 	default:
@@ -91,7 +90,7 @@ func valueOf(n *int64) int64 {
 	return *n
 }
 
-// check says what a Run could not do without.
+// check returns an error if a member that a Run needs is missing.
 func (d *Document) check() error {
 	switch {
 	case d.ID == "":
@@ -106,13 +105,13 @@ func (d *Document) check() error {
 	return nil
 }
 
-// Aggregate is the document as an aggregate, for KindAggregate.
+// Aggregate returns the document as an aggregate, for KindAggregate.
 func (d *Document) Aggregate() Aggregate {
 	return Aggregate{ID: d.ID, Version: d.Version, Sequence: d.Sequence}
 }
 
-// Event is the document as an event, for KindEvent. Where it stands in the change feed
-// is not in it.
+// Event returns the document as an event, for KindEvent, without its position in the change
+// feed.
 func (d *Document) Event() Event {
 	return Event{ID: d.ID, Key: d.Key, Action: d.Action, Version: d.Version, Sequence: d.Sequence}
 }

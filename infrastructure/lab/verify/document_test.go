@@ -54,8 +54,9 @@ func TestDecodeDocument(t *testing.T) {
 	}
 }
 
-// What the service writes is known here. Only the documents are compared, not code.
-func TestDecodeDocumentKnowsWhatTheServiceWrites(t *testing.T) {
+// The golden documents of the service are decoded, because DecodeDocument shares no code with
+// the service.
+func TestDecodeDocumentAcceptsDocumentsOfTheService(t *testing.T) {
 	files, err := filepath.Glob("../../store/cosmos/testdata/documents/*.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d documents, %v", len(files), err)

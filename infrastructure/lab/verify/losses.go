@@ -4,43 +4,43 @@ import (
 	"slices"
 )
 
-// Loss is a report that events of a key are missing. First 0: where the gap begins is
-// not known.
+// Loss is a report that events of a key are missing. First is 0 if the start of the gap is
+// unknown.
 type Loss struct {
 	Key         string
 	First, Last int64
 }
 
-// place is a place in the history of a key.
+// place is a position in the history of a key.
 type place struct {
 	key      string
 	sequence int64
 }
 
-// reports are the losses that were told of.
+// reports has the reported losses.
 type reports struct {
 	named map[string][]Loss // by key
-	aged  map[place]bool    // expired, and a warning was given
+	aged  map[place]bool    // expired after a warning
 }
 
-// reports are those that count: none where nothing can expire.
+// reports returns the valid reports: none if events cannot expire.
 func (r Run) reports() reports {
-	told := reports{named: make(map[string][]Loss), aged: make(map[place]bool)}
+	valid := reports{named: make(map[string][]Loss), aged: make(map[place]bool)}
 	if !r.Expires {
-		return told
+		return valid
 	}
 	for _, l := range r.Reported {
-		told.named[l.Key] = append(told.named[l.Key], l)
+		valid.named[l.Key] = append(valid.named[l.Key], l)
 	}
 	for i := range r.Events {
 		if e := &r.Events[i]; e.Expired && (r.Warned || len(r.Reported) > 0) {
-			told.aged[place{e.Key, e.Sequence}] = true
+			valid.aged[place{e.Key, e.Sequence}] = true
 		}
 	}
-	return told
+	return valid
 }
 
-// cover tells whether the loss of each of the sequences was told of.
+// cover reports whether the loss of each of the sequences was reported.
 func (r reports) cover(key string, first, last int64) bool {
 	for n := first; n <= last; n++ {
 		if !r.aged[place{key, n}] && !slices.ContainsFunc(r.named[key], func(l Loss) bool { return l.First <= n && n <= l.Last }) {
@@ -50,8 +50,8 @@ func (r reports) cover(key string, first, last int64) bool {
 	return true
 }
 
-// verifyHandled checks what handlers got. A handler may get an event again after a
-// crash, never one before its predecessors.
+// verifyHandled checks the messages that handlers received. A handler may receive an event
+// again after a crash, but never before its predecessors.
 func (r Run) verifyHandled(v *violations) {
 	if r.Handled == nil {
 		return
@@ -74,12 +74,11 @@ func (r Run) verifyHandled(v *violations) {
 	}
 }
 
-// verifyPoison checks that what cannot be sent is parked, and nothing else but what
-// follows it.
+// verifyPoison checks that exactly the poison events and their successors are parked.
 func (r Run) verifyPoison(v *violations, events map[string]Event) {
 	for _, l := range r.Reported {
 		if !r.Expires {
-			v.add("I2 events %d to %d of key %s were reported as lost where nothing can be", l.First, l.Last, l.Key)
+			v.add("I2 events %d to %d of key %s were reported as lost although events do not expire", l.First, l.Last, l.Key)
 		}
 	}
 	if r.Poison == nil {

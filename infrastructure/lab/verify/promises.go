@@ -5,7 +5,7 @@ import "strings"
 // Promise is one of the promises that hold for every run.
 type Promise struct{ ID, Text string }
 
-// Promises are those that answers, store and messages tell of, I1 to I5.
+// Promises has I1 to I5, which can be checked with replies, store and messages.
 var Promises = []Promise{
 	{"I1", "a change and its events are stored together or not at all"},
 	{"I2", "nothing acknowledged is lost"},
@@ -14,8 +14,8 @@ var Promises = []Promise{
 	{"I5", "every message is a stored event"},
 }
 
-// PromiseOf returns the ID of the promise that a breach is of, as Verify words it; "" of
-// the line that says that there are more.
+// PromiseOf returns the ID of the promise that a breach of Verify is about; "" for the line
+// that reports more breaches.
 func PromiseOf(breach string) string {
 	id, _, _ := strings.Cut(breach, " ")
 	if !strings.HasPrefix(id, "I") {
@@ -24,9 +24,9 @@ func PromiseOf(breach string) string {
 	return id
 }
 
-// StoreOfMessages makes up the store that the messages speak of, for a run that has not
-// read the store: I2 then compares what clients were told with what arrived, and I3 and I4
-// are checked as ever. What Verify says of I1 and I5 means nothing.
+// StoreOfMessages derives aggregates and events from the messages, for a run that has not
+// read the store. I2 then compares the outcomes of clients with the messages, and I3 and I4
+// are checked as usual. Callers must ignore breaches of I1 and I5.
 func (r *Run) StoreOfMessages() {
 	at := map[string]int{} // session: index into r.Aggregates
 	known := map[string]bool{}
@@ -35,8 +35,8 @@ func (r *Run) StoreOfMessages() {
 			known[m.ID] = true
 			r.Events = append(r.Events, Event{ID: m.ID, Key: m.Session, Action: m.Subject, Version: m.Version, Sequence: m.Sequence})
 		}
-		i, met := at[m.Session]
-		if !met {
+		i, seen := at[m.Session]
+		if !seen {
 			i = len(r.Aggregates)
 			at[m.Session] = i
 			r.Aggregates = append(r.Aggregates, Aggregate{ID: m.Session})

@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Settled tells how the leases were after the faults ended.
+// Settled is the state of the leases after the faults ended.
 type Settled struct {
-	Hosts  []string          // the relays that run, as leases name them
-	Owners map[string]string // lease to owner; "" has none
-	// Unowned is how long some lease had no living owner, Limit how long that may be.
+	Hosts  []string          // the running relays, by their names in leases
+	Owners map[string]string // owner by lease; "" for none
+	// Unowned is the longest time without a running owner of a lease, Limit the time allowed.
 	Unowned, Limit time.Duration
-	// Arrived and Balanced are how long it took until all had arrived and until the
-	// leases were shared out evenly.
+	// Arrived and Balanced are the times until all events had arrived and until the leases
+	// were balanced.
 	Arrived, Balanced time.Duration
-	// Others are those of other change feeds, which have leases and relays of their own.
+	// Others has the state of other change feeds, which have their own leases and relays.
 	Others []*Settled
 }
 
@@ -25,7 +25,7 @@ func (s *Settled) verify(v *violations) {
 		return
 	}
 	if s.Unowned > s.Limit {
-		v.add("I7 a lease had no living owner for %s, at most %s are allowed; owners %v, relays %v", s.Unowned, s.Limit, s.Owners, s.Hosts)
+		v.add("I7 a lease had no running owner for %s, allowed are %s; owners %v, relays %v", s.Unowned, s.Limit, s.Owners, s.Hosts)
 	}
 	if text := s.Unbalanced(); text != "" {
 		v.add("I7 %s after %s", text, s.Balanced)
@@ -35,7 +35,7 @@ func (s *Settled) verify(v *violations) {
 	}
 }
 
-// Unbalanced says in which way the leases are not shared out evenly, "" if they are.
+// Unbalanced describes how the leases are not balanced; "" if they are.
 func (s *Settled) Unbalanced() string {
 	if len(s.Hosts) == 0 {
 		return ""
@@ -60,7 +60,7 @@ func (s *Settled) Unbalanced() string {
 			list = append(list, fmt.Sprintf("%s %d", h, n))
 		}
 		slices.Sort(list)
-		return "the leases are not shared out evenly: " + strings.Join(list, ", ")
+		return "the leases are not balanced: " + strings.Join(list, ", ")
 	}
 	return ""
 }

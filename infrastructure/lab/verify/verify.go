@@ -20,13 +20,13 @@ type Event struct {
 	Action   string
 	Version  int64
 	Sequence int64
-	// Feed, LSN and EPK are where the event stands: the change feed, where there are
-	// several, the number of its transaction in it and the effective partition key of
-	// its key. Only I6 needs them.
+	// Feed, LSN and EPK are the position of the event: the change feed, if there are
+	// several, the number of its transaction there, and the effective partition key of its
+	// key. Only I6 needs them.
 	Feed string
 	LSN  int64
 	EPK  string
-	// Expired says that the store has the event no more.
+	// Expired reports that the store no longer has the event.
 	Expired bool
 }
 
@@ -39,67 +39,66 @@ type Message struct {
 	Sequence int64
 }
 
-// Run is everything a test knows at the end of a run of the whole system.
+// Run is the evidence of a test at the end of a run of the whole system.
 type Run struct {
-	// Acked counts the acknowledged changes of each aggregate, as its clients saw
-	// them; a change whose outcome a client never learnt is not counted.
+	// Acked counts the changes of each aggregate that clients saw acknowledged.
 	Acked map[string]int
-	// Unknown counts the changes of each aggregate whose outcome no client learnt.
+	// Unknown counts the changes of each aggregate without a known outcome.
 	Unknown map[string]int
-	// LostCreates counts the creates whose reply no client got: so many aggregates of
-	// version 1 may be stored that no client knows.
+	// LostCreates counts the creates without a reply: the store may have as many aggregates
+	// of version 1 that no client knows.
 	LostCreates int
-	// Aggregates and Events are read from the store when everything has settled.
+	// Aggregates and Events are read from the store after the run has settled.
 	Aggregates []Aggregate
 	Events     []Event
-	// Messages are what one consumer of the topic received, in order.
+	// Messages has the messages of one consumer of the topic, in order of arrival.
 	Messages []Message
-	// Parked holds the ids of events that were set aside instead of sent.
+	// Parked has the ids of events that were parked instead of sent.
 	Parked map[string]bool
 
-	// What follows is optional: a test that does not observe it leaves it out.
+	// The other fields are optional, for tests that observe them.
 
-	// Expires says that events may have expired before they were sent: that is a loss
-	// then, which must have been reported.
+	// Expires reports that events may have expired before they were sent. Such a loss must
+	// have been reported.
 	Expires bool
-	// Reported are the losses that a relay or a consumer told of. Warned says that a relay
-	// warned of events that grow old: the loss of events that expired is then announced,
-	// even where nobody can name them.
+	// Reported has the losses that a relay or a consumer reported. Warned reports that a
+	// relay warned of old events: then losses of expired events count as announced, even if
+	// no report names them.
 	Reported []Loss
 	Warned   bool
-	// Poison holds the ids of documents that cannot be sent and of what follows them
-	// under their keys. They are not among Events.
+	// Poison has the ids of documents that cannot be sent and of their successors of the
+	// same key. They are not among Events.
 	Poison map[string]bool
-	// Checkpoints are the positions that relays wrote or tried to write.
+	// Checkpoints has the positions that relays wrote or tried to write.
 	Checkpoints []Checkpoint
-	// SetAside holds the events that were parked, also those that were sent later, by id:
-	// how many of Checkpoints had been written before.
+	// SetAside has the events that were parked, including those sent later, by id: the
+	// number of Checkpoints written before.
 	SetAside map[string]int
-	// Handled are the messages that handlers of consumers got, in order. Repeats counts
-	// those that were kept from them.
+	// Handled has the messages that handlers of consumers received, in order. Repeats counts
+	// the redeliveries that they did not receive.
 	Handled []Message
 	Repeats int
-	// Settled tells of the leases after the faults ended.
+	// Settled is the state of the leases after the faults ended.
 	Settled *Settled
-	// Other are violations that the test found itself.
+	// Other has the violations that the test itself found.
 	Other []string
 }
 
-// Verify checks the promises of the outbox and returns every breach, worded with
-// the ids involved; none means that they were kept.
+// Verify checks the promises of the outbox and returns every breach with the ids involved.
+// No breach means that the promises were kept.
 //
 //	I1 atomic   an aggregate's version n is stored with its events, or not at all
 //	I2 no loss  every acknowledged change is stored, every stored event arrived or is parked
-//	I3 order    the messages of a session have sequence 1, 2, 3, ...; so have those
-//	            that handlers got, repeats apart
+//	I3 order    the messages of a session have sequence 1, 2, 3, ...; so have the messages
+//	            of handlers, apart from redeliveries
 //	I4 dedup    no message id arrived twice
 //	I5 no ghost every message is a stored event
-//	I6 position no checkpoint was behind an event that the broker had not accepted
-//	I7 liveness every lease got an owner in time, and the leases are shared out evenly
-//	I8 poison   what cannot be sent is parked, with the rest of its key and nothing else
+//	I6 position no checkpoint passed an event that the broker had not accepted
+//	I7 liveness every lease got an owner in time, and the leases are balanced
+//	I8 poison   an event that cannot be sent is parked, with its successors and nothing else
 //	I10 ids     no event was sent under two ids
 //
-// I9, bounded memory and no goroutine left over, is the test's own to see.
+// The test itself must check I9: bounded memory, and no leaked goroutine.
 func (r Run) Verify() []string {
 	var v violations
 	events := make(map[string]Event, len(r.Events))
@@ -199,7 +198,7 @@ func (r Run) verifyMessages(v *violations, events map[string]Event) {
 	}
 }
 
-// violations collects breaches, a bounded number of them.
+// violations collects a bounded number of breaches.
 type violations []string
 
 func (v *violations) add(format string, args ...any) {
@@ -212,7 +211,7 @@ func (v *violations) add(format string, args ...any) {
 	}
 }
 
-// Summary is one line for a test log.
+// Summary returns one line for a test log.
 func (r Run) Summary() string {
 	var b strings.Builder
 	acked := 0

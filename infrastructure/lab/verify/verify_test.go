@@ -39,7 +39,7 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 		"acked change lost":     {"I2 aggregate a", func(r *Run) { r.Acked["a"] = 3 }},
 		"acked contact lost":    {"I2 aggregate c", func(r *Run) { r.Acked["c"] = 1 }},
 		"unacked change stored": {"I2 aggregate a", func(r *Run) { r.Acked["a"] = 1 }},
-		"contact nobody made":   {"I2 1 aggregates are stored", func(r *Run) { delete(r.Acked, "b") }},
+		"contact of no client":  {"I2 1 aggregates are stored", func(r *Run) { delete(r.Acked, "b") }},
 		"event without contact": {"I1 key x", func(r *Run) { r.Events = append(r.Events, event("e9", "x", "Created", 1, 1)) }},
 		"event not stored":      {"I1 aggregate a", func(r *Run) { r.Events = slices.Delete(r.Events, 1, 2) }},
 		"version without event": {"I1 aggregate a: no event of version 2", func(r *Run) {
@@ -61,7 +61,7 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 	}
 }
 
-func TestVerifyKnowsParkedEventsAndUnknownOutcomes(t *testing.T) {
+func TestVerifyAcceptsParkedEventsAndUnknownOutcomes(t *testing.T) {
 	run := goodRun()
 	run.Messages = slices.Delete(run.Messages, 3, 4)
 	run.Parked = map[string]bool{"e3": true}
@@ -73,8 +73,8 @@ func TestVerifyKnowsParkedEventsAndUnknownOutcomes(t *testing.T) {
 	}
 }
 
-// A position of one change feed says nothing about the events of another one, whose relays
-// and leases are judged by themselves.
+// A position applies only to the events of its own change feed. The leases of each feed are
+// checked separately.
 func TestVerifyKeepsFeedsApart(t *testing.T) {
 	run := goodRun()
 	for i := range run.Events {

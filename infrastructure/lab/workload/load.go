@@ -10,46 +10,45 @@ import (
 	"time"
 )
 
-// Load changes contacts until Changes is reached. Its fields are set before Run; it
-// is safe to call its methods while Run goes on.
+// Load changes contacts until Changes is reached. Set its fields before Run. Its methods may
+// be called during Run.
 type Load struct {
 	Base     string // of the API, for example http://127.0.0.1:8080
 	Client   *http.Client
-	Contacts int   // how many contacts are made
-	Changes  int   // how many requests are sent in all, creates included
-	Writers  int   // concurrent clients; contacts are shared out among them
+	Contacts int   // contacts to create
+	Changes  int   // requests to send in total, including creates
+	Writers  int   // concurrent clients, which share the contacts
 	Seed     int64 // of the choice of contact and kind of change
 	// Pace is the pause of each writer between two requests. Default none.
 	Pace time.Duration
-	// Rate is how many requests a second are due, over all writers. A request that is
-	// sent late because the ones before it took long counts from when it was due, so
-	// that Latencies tell what a client meets who comes at that time. Default 0:
-	// each writer sends as soon as it can.
+	// Rate is the number of requests due per second, over all writers. The latency of a
+	// request counts from when it was due, even if it is sent later because earlier ones
+	// were slow. Otherwise Latencies would omit the delay that a client at that time sees.
+	// Default 0: each writer sends without pauses.
 	Rate float64
-	// Existing are contacts that are there already, shared out among the writers.
+	// Existing has contacts that exist already. The writers share them, too.
 	Existing []string
-	// Hot is how many percent of the changes go to one contact that all writers share,
-	// the first one there is. A change that another one has overtaken is refused.
+	// Hot is the percentage of changes that go to one contact shared by all writers, the
+	// first one created. The service refuses a change that another one has overtaken.
 	// Default 0.
 	Hot int
-	// Record, if set, is told the outcome of each request. It is called from several
-	// goroutines.
+	// Record, if set, is called with the outcome of each request, from several goroutines.
 	Record func(Outcome)
 
-	mu        sync.Mutex // guards what follows
+	mu        sync.Mutex // guards the fields below
 	acked     map[string]int
 	unknown   map[string]int
 	lost      int // creates without a reply
-	refused   int // 429 with Retry-After, or overtaken: nothing was changed
+	refused   int // 429 with Retry-After, or overtaken: no change
 	done      int
 	hot       string
 	began     time.Time
 	latencies []time.Duration
 }
 
-// Outcome is what a client learnt of a request: a line of the API history.
+// Outcome is the outcome of a request as its client saw it: a line of the history.
 type Outcome struct {
-	// Contact is its id; empty for a create whose reply never came.
+	// Contact is the id of the contact; empty for a create without a reply.
 	Contact string `json:"contact,omitempty"`
 	// Outcome is acked or unknown.
 	Outcome string `json:"outcome"`
@@ -61,15 +60,14 @@ const (
 	Unknown = "unknown"
 )
 
-// Run makes the contacts and then changes them until Changes is reached or ctx ends.
-// A request that is under way then is finished, so that nothing changes any more when
-// Run returns; Client's Timeout bounds it. A request that is refused as wrong is an
-// error; one that is turned away with 429 and Retry-After is counted and not sent
-// again; one whose reply never came is counted as unknown. More writers than contacts
-// are an error: some would have none.
+// Run creates the contacts and then changes them until Changes is reached or ctx ends. It
+// then finishes the requests in flight, bounded by the Timeout of Client, so that the store
+// does not change after Run has returned. An invalid request is an error. A request rejected
+// with 429 and Retry-After is counted and not retried. A request without a reply is counted
+// as unknown. More writers than contacts are an error, because some would have no contact.
 func (l *Load) Run(ctx context.Context) error {
 	if n := l.Contacts + len(l.Existing); l.Writers < 1 || l.Writers > n {
-		return fmt.Errorf("workload: %d writers for %d contacts: each needs one of its own", l.Writers, n)
+		return fmt.Errorf("workload: %d writers for %d contacts: give at most one writer per contact", l.Writers, n)
 	}
 	l.mu.Lock()
 	l.acked, l.unknown = make(map[string]int), make(map[string]int)
@@ -96,22 +94,22 @@ func (l *Load) History() (acked, unknown map[string]int, done int) {
 	return maps.Clone(l.acked), maps.Clone(l.unknown), l.done
 }
 
-// Done is how many requests were acknowledged or stayed unknown.
+// Done returns the number of requests that were acknowledged or have an unknown outcome.
 func (l *Load) Done() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.done
 }
 
-// LostCreates counts the creates whose reply never came: contacts that may be
-// stored under ids nobody learnt.
+// LostCreates returns the number of creates without a reply. Their contacts may be stored
+// under ids that no client knows.
 func (l *Load) LostCreates() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lost
 }
 
-// Refused counts the requests that were turned away with 429 and Retry-After, or
+// Refused returns the number of requests that were rejected with 429 and Retry-After, or
 // overtaken by another change of the hot contact.
 func (l *Load) Refused() int {
 	l.mu.Lock()
@@ -119,15 +117,15 @@ func (l *Load) Refused() int {
 	return l.refused
 }
 
-// Latencies returns how long the changes took that were acknowledged, creates not
-// included, from when they were due, in the order of their replies.
+// Latencies returns the latencies of acknowledged changes without creates, from when they
+// were due, in the order of their replies.
 func (l *Load) Latencies() []time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]time.Duration(nil), l.latencies...)
 }
 
-// writer sends the share of one client.
+// writer sends the requests of one client.
 func (l *Load) writer(ctx context.Context, n int) error {
 	whole := context.WithoutCancel(ctx)
 	rnd := rand.New(rand.NewPCG(uint64(l.Seed), uint64(n)))
@@ -169,7 +167,7 @@ func (l *Load) writer(ctx context.Context, n int) error {
 	return nil
 }
 
-// await waits until request i of writer n is due, and returns when that was.
+// await waits until request i of writer n is due, and returns that time.
 func (l *Load) await(ctx context.Context, n, i int) (due time.Time, ok bool) {
 	pause := l.Pace
 	if l.Rate > 0 {
@@ -191,7 +189,7 @@ func (l *Load) await(ctx context.Context, n, i int) (due time.Time, ok bool) {
 	return due, ctx.Err() == nil
 }
 
-// shareHot returns the contact that all writers share; the first one offered is it.
+// shareHot returns the hot contact. The first call sets it to id.
 func (l *Load) shareHot(id string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,15 +203,15 @@ func (l *Load) create(ctx context.Context, n, i int) (id string, err error) {
 	body := map[string]any{"firstName": fmt.Sprintf("First%d", n), "lastName": fmt.Sprintf("Last%d", i), "companyName": "Contoso", "email": fmt.Sprintf("c%d.%d@contoso.com", n, i)}
 	r, err := l.post(ctx, "/api/contacts", body)
 	switch {
-	case err == nil && r.turnedAway():
+	case err == nil && r.rejected():
 		l.refuse()
 		return "", nil
 	case err != nil || r.status >= http.StatusInternalServerError:
 		l.mu.Lock()
 		l.lost++
 		l.mu.Unlock()
-		l.tell(Outcome{Outcome: Unknown})
-		return "", nil //nolint:nilerr // the outcome is unknown, which the history says
+		l.record(Outcome{Outcome: Unknown})
+		return "", nil //nolint:nilerr // recorded as an unknown outcome
 	case r.status != http.StatusCreated:
 		return "", fmt.Errorf("create: status %d: %s", r.status, r.text)
 	}
@@ -222,7 +220,7 @@ func (l *Load) create(ctx context.Context, n, i int) (id string, err error) {
 }
 
 func (l *Load) change(ctx context.Context, id string, due time.Time, n, i int, rnd *rand.Rand) error {
-	value := fmt.Sprintf("v%d.%d", n, i) // new each time, so that every request changes something
+	value := fmt.Sprintf("v%d.%d", n, i) // unique, because an unchanged value raises no event
 	changes := []struct {
 		verb string
 		body map[string]any
@@ -235,12 +233,12 @@ func (l *Load) change(ctx context.Context, id string, due time.Time, n, i int, r
 	c := changes[rnd.IntN(len(changes))]
 	r, err := l.post(ctx, "/api/contacts/"+id+"/"+c.verb, c.body)
 	switch {
-	case err == nil && (r.turnedAway() || l.Hot > 0 && r.overtaken()):
+	case err == nil && (r.rejected() || l.Hot > 0 && r.overtaken()):
 		l.refuse()
 		return nil
 	case err != nil || r.status >= http.StatusInternalServerError:
 		l.count(id, false)
-		return nil //nolint:nilerr // the outcome is unknown, which the history says
+		return nil //nolint:nilerr // recorded as an unknown outcome
 	case r.status == http.StatusNoContent:
 		l.count(id, true)
 		l.mu.Lock()
@@ -263,7 +261,7 @@ func (l *Load) count(id string, acked bool) {
 		outcome.Outcome = Unknown
 	}
 	l.mu.Unlock()
-	l.tell(outcome)
+	l.record(outcome)
 }
 
 func (l *Load) refuse() {
@@ -272,7 +270,7 @@ func (l *Load) refuse() {
 	l.refused++
 }
 
-func (l *Load) tell(o Outcome) {
+func (l *Load) record(o Outcome) {
 	if l.Record != nil {
 		l.Record(o)
 	}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// A load that is ended while the API works on a request waits for the reply: what
-// changes the store after Run would escape whoever compares the two.
-func TestARequestUnderWayIsFinished(t *testing.T) {
+// A load that is cancelled waits for the reply of a request in flight. Otherwise the store
+// could change after Run, and verify would report a false breach.
+func TestRequestInFlightIsFinished(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		cancel()
@@ -22,6 +22,6 @@ func TestARequestUnderWayIsFinished(t *testing.T) {
 		t.Fatal(err)
 	}
 	if acked, _, done := l.History(); acked["c"] != 1 || done != 1 || l.LostCreates() != 0 {
-		t.Errorf("acknowledged %v, %d in all, %d creates lost; want the one that was under way", acked, done, l.LostCreates())
+		t.Errorf("acknowledged %v, %d in total, %d creates lost; want the request in flight", acked, done, l.LostCreates())
 	}
 }

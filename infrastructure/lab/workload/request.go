@@ -9,19 +9,19 @@ import (
 	"path"
 )
 
-// reply is what matters of an answer of the API.
+// reply has the parts of an API reply that the load needs.
 type reply struct {
 	status     int
 	id         string // of a created contact
 	retryAfter string
-	text       string // the beginning of an error's body
+	text       string // start of the body of an error
 }
 
-// turnedAway tells whether the service did not begin with the request. A 503 may
-// also end one whose outcome the service does not know.
-func (r reply) turnedAway() bool { return r.status == http.StatusTooManyRequests && r.retryAfter != "" }
+// rejected reports whether the service did not start the request. A 503 is not enough,
+// because the service also returns it if it does not know the outcome.
+func (r reply) rejected() bool { return r.status == http.StatusTooManyRequests && r.retryAfter != "" }
 
-// overtaken tells whether another change of the contact came first.
+// overtaken reports whether another change of the contact was first.
 func (r reply) overtaken() bool {
 	return r.status == http.StatusConflict || r.status == http.StatusPreconditionFailed
 }
@@ -43,7 +43,7 @@ func (l *Load) post(ctx context.Context, route string, body any) (reply, error) 
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(io.LimitReader(resp.Body, 1024))
 	if err == nil {
-		_, err = io.Copy(io.Discard, resp.Body) // to the end, so that the connection is used again
+		_, err = io.Copy(io.Discard, resp.Body) // otherwise the connection is not reused
 	}
 	return reply{resp.StatusCode, path.Base(resp.Header.Get("Location")), resp.Header.Get("Retry-After"), string(text)}, err
 }

@@ -11,9 +11,9 @@ import (
 // Refusals of Confirm.
 var (
 	// ErrNotAsked means that there is no terminal for a prompt.
-	ErrNotAsked = errors.New("this needs a confirmation, and there is no terminal to ask on")
+	ErrNotAsked = errors.New("confirmation needed, but there is no terminal")
 	// ErrDeclined means that the answer was not yes.
-	ErrDeclined = errors.New("not confirmed, nothing was done")
+	ErrDeclined = errors.New("not confirmed, nothing was changed")
 )
 
 // Prompt asks for confirmation on a terminal.
@@ -36,7 +36,7 @@ func (p Prompt) Confirm(consequence string) error {
 }
 
 func (p Prompt) ask(consequence string) error {
-	if _, err := fmt.Fprintf(p.Out, "%s\nType yes to go on: ", consequence); err != nil {
+	if _, err := fmt.Fprintf(p.Out, "%s\nType yes to continue: ", consequence); err != nil {
 		return fmt.Errorf("ask: %w", err)
 	}
 	answer, err := bufio.NewReader(p.In).ReadString('\n')

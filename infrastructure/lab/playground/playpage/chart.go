@@ -10,18 +10,18 @@ import (
 	"feedbox/infrastructure/lab/playground"
 )
 
-// chart is the latency of the last minutes on a logarithmic scale, with the faults marked.
+// chart shows the latency of the last minutes on a logarithmic scale, with marks for faults.
 type chart struct {
 	Half, Most template.HTML // paths of p50 and p99, in a view box of 1000 by 100
 	Bands      []band
 	Lines      []gridLine
 }
 
-// band is the time of a fault, in percent of the width.
+// band is the period of a fault, in percent of the width.
 type band struct {
 	X, Width string
 	Label    string // percent
-	LabelY   int    // so that the numbers of faults that are close do not cover each other
+	LabelY   int    // varies, so that the numbers of adjacent faults do not overlap
 	Number   int
 	Title    string
 }
@@ -29,19 +29,19 @@ type band struct {
 // gridLine is a round latency, in percent of the height.
 type gridLine struct{ Y, Label string }
 
-// The scale goes from one power of ten milliseconds to another.
+// The ends of the scale, as powers of ten milliseconds.
 const (
 	lowest  = 0.3 // 2 ms
 	highest = 4.5 // 30 s
 )
 
-// height is where a latency lies, 0 at the top, 100 at the bottom.
+// height returns the position of a latency, 0 at the top, 100 at the bottom.
 func height(d time.Duration) float64 {
 	power := math.Log10(max(1, float64(d)/float64(time.Millisecond)))
 	return 100 - 100*(min(highest, max(lowest, power))-lowest)/(highest-lowest)
 }
 
-// draw makes the chart of points that are a second apart and end now.
+// draw returns the chart of points that are one second apart and end now.
 func draw(points []playground.Point, effects []playground.Effect, now time.Time) chart {
 	c := chart{
 		Half: curve(points, func(p playground.Point) time.Duration { return p.P50 }),
@@ -69,7 +69,7 @@ func draw(points []playground.Point, effects []playground.Effect, now time.Time)
 
 func percent(x float64) string { return fmt.Sprintf("%.2f%%", x) }
 
-// curve is the path of a line; seconds without events are a gap.
+// curve returns the path of a line, with gaps for seconds without events.
 func curve(points []playground.Point, of func(playground.Point) time.Duration) template.HTML {
 	var path strings.Builder
 	pen := "M"

@@ -14,7 +14,7 @@ func TestChart(t *testing.T) {
 	for i := range points {
 		points[i] = playground.Point{P50: 10 * time.Millisecond, P99: time.Hour}
 	}
-	points[50] = playground.Point{} // nothing was raised in this second
+	points[50] = playground.Point{} // a second without events
 	fault := &playground.Faults[0]
 	c := draw(points, []playground.Effect{
 		{Number: 1, Fault: fault, Began: now.Add(-time.Hour), Ended: now.Add(-time.Hour + time.Second)},
@@ -28,7 +28,7 @@ func TestChart(t *testing.T) {
 		t.Errorf("the curve is %s: want a gap, and 10 ms at its line", half)
 	}
 	if !strings.HasPrefix(string(c.Most), "M0.0 0.00L") {
-		t.Errorf("what is off the scale lies at the top, not %.20s", c.Most)
+		t.Errorf("values above the scale must be at the top, not %.20s", c.Most)
 	}
 	if len(c.Lines) != 4 || c.Lines[2] != (gridLine{"35.71%", "1s"}) {
 		t.Errorf("lines %+v", c.Lines)

@@ -1,3 +1,3 @@
-// Package playpage is the page of the playground: buttons that do harm, the verdict, and
-// what became of the latency, as a section of package page.
+// Package playpage is the page of the playground, a section of package page: buttons that
+// inject faults, the verdict, and the latency.
 package playpage

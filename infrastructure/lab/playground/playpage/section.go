@@ -25,28 +25,28 @@ var (
 )
 
 const (
-	// every is the pace of the page.
+	// every is the refresh interval of the page.
 	every = 500 * time.Millisecond
-	// shownSeconds is how much of the past the curve shows.
+	// shownSeconds is the period of the curve.
 	shownSeconds = 180
-	// shownLines is how much of the log and of the effects the page shows.
+	// shownLines bounds the lines of the log and the effects on the page.
 	shownLines = 30
 )
 
-// Section is the playground at an address of a page.
+// Section returns the section of the playground at a path of a page.
 func Section(e *playground.Engine, path string) page.Section {
 	v := &view{engine: e}
 	return page.Section{
 		Path: path, Title: "Playground", Templates: templates, Assets: assets, Style: "playground.css",
 		Views: []page.View{{Template: "playground.html", Every: every, Data: func(*http.Request) (any, error) { return v.now(path), nil }}},
 		Acts: []page.Act{
-			{Path: "begin", Title: "Do a fault", Verb: "Do it", AtOnce: true, Do: func(ctx context.Context, o *page.Order) error {
+			{Path: "begin", Title: "Inject a fault", Verb: "Inject", AtOnce: true, Do: func(ctx context.Context, o *page.Order) error {
 				return inWords(e.Begin(ctx, o.Values.Get("fault"), 0))
 			}},
 			{Path: "end", Title: "End a fault", Verb: "End it", AtOnce: true, Do: func(ctx context.Context, o *page.Order) error {
 				err := e.End(ctx, o.Values.Get("fault"))
 				if errors.Is(err, playground.ErrFault) {
-					return nil // it has ended by itself
+					return nil // it has ended automatically
 				}
 				return inWords(err)
 			}},
@@ -60,11 +60,11 @@ func inWords(err error) error {
 	}
 	return &page.Refusal{
 		Status: http.StatusConflict, Title: "Not now", Detail: err.Error() + ".",
-		Next: "Nothing was done. Go back to the playground and try again when that is over.",
+		Next: "Nothing was done. Go back to the playground and try again later.",
 	}
 }
 
-// view shares what is shown among open tabs.
+// view shares one state among open tabs.
 type view struct {
 	engine *playground.Engine
 
@@ -72,19 +72,19 @@ type view struct {
 	last *shown
 }
 
-// shown is what the template gets.
+// shown is the data of the template.
 type shown struct {
 	playground.State
-	// Begin and End are the addresses of the acts.
+	// Begin and End are the paths of the acts.
 	Begin, End string
 	Chart      chart
 	Promises   []promise
-	// Did and Lines are the last effects and lines of the log, the latest first.
+	// Did and Lines are the last effects and lines of the log, latest first.
 	Did   []effect
 	Lines []line
 }
 
-// effect is what a fault did, in words.
+// effect is an effect with formatted times.
 type effect struct {
 	playground.Effect
 	Lasted string
@@ -111,7 +111,7 @@ func inWordsOf(e playground.Effect) effect {
 	return out
 }
 
-// short is a duration in few digits; none is a dash.
+// short formats a duration with few digits; a dash for none.
 func short(d time.Duration) string {
 	switch {
 	case d <= 0:
@@ -122,13 +122,14 @@ func short(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 }
 
-// promise is one of the promises and how often it was broken.
+// promise is a promise with its number of breaches.
 type promise struct {
 	verify.Promise
 	Broken int
 }
 
-// now looks at the engine, at most at the pace of the page however many tabs are open.
+// now returns the state of the engine. It reads the engine at most once per refresh interval,
+// however many tabs are open.
 func (v *view) now(path string) *shown {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -150,7 +151,7 @@ func (v *view) now(path string) *shown {
 	return s
 }
 
-// backwards are the last of a list, the last one first.
+// backwards returns the last elements of a list, last one first.
 func backwards[T any](list []T) []T {
 	out := make([]T, 0, shownLines)
 	for i := len(list) - 1; i >= 0 && len(out) < shownLines; i-- {

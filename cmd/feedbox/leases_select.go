@@ -13,36 +13,36 @@ import (
 	"feedbox/infrastructure/process/console"
 )
 
-// meant are the leases that a person names: some, or all.
-type meant struct {
+// selection is the leases that a command line names.
+type selection struct {
 	all   bool
-	ids   []string // none for all
-	words string   // what they are called in a sentence
+	ids   []string // empty for all
+	label string   // for messages, for example "lease 7e9d"
 }
 
-// leasesVerb makes cmd a verb about some leases, or all as all says. do does it and says
-// what was noted.
-func (p *program) leasesVerb(all string, cmd *cobra.Command, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator, m meant) (noted string, err error)) *cobra.Command {
-	var m meant
-	cmd.Args = someOrAll("leases", &m.all)
+// leasesVerb completes a command that takes lease names, or the flag --all with the help
+// text all. do stores the request and returns the confirmation to print.
+func (p *program) leasesVerb(all string, cmd *cobra.Command, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator, s selection) (noted string, err error)) *cobra.Command {
+	var s selection
+	cmd.Args = someOrAll("leases", &s.all)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) (err error) {
-			if m.ids, m.words, err = leasesMeant(ctx, o, args); err != nil {
+			if s.ids, s.label, err = selectLeases(ctx, o, args); err != nil {
 				return err
 			}
-			noted, err := do(ctx, cfg, o, m)
+			noted, err := do(ctx, cfg, o, s)
 			if err == nil {
 				p.say(console.FormatTable, "noted: %s", noted)
 			}
 			return err
 		})
 	}
-	cmd.Flags().BoolVar(&m.all, "all", false, all)
+	cmd.Flags().BoolVar(&s.all, "all", false, all)
 	return cmd
 }
 
-// leasesMeant finds the ids of leases by what a person calls them; none named stays none.
-func leasesMeant(ctx context.Context, o *operator.Operator, names []string) (ids []string, words string, err error) {
+// selectLeases returns the ids of the named leases; no names, no ids.
+func selectLeases(ctx context.Context, o *operator.Operator, names []string) (ids []string, label string, err error) {
 	if len(names) == 0 {
 		return nil, "all leases", nil
 	}
@@ -63,7 +63,7 @@ func leasesMeant(ctx context.Context, o *operator.Operator, names []string) (ids
 	return ids, fmt.Sprintf("%d leases", len(names)), nil
 }
 
-// leaseNamed finds a lease by its short name or the beginning of it, its range or its id.
+// leaseNamed finds a lease by its short name, a unique prefix of that, its range or its id.
 func leaseNamed(leases []changefeed.Lease, name string) (changefeed.Lease, error) {
 	var found []changefeed.Lease
 	for _, l := range leases {
@@ -85,5 +85,5 @@ func leaseNamed(leases []changefeed.Lease, name string) (changefeed.Lease, error
 	for i, l := range found {
 		names[i] = changefeed.LeaseName(l.ID)
 	}
-	return changefeed.Lease{}, noSuchLease(fmt.Errorf("%s may be %s: give more of the name", name, strings.Join(names, " or ")))
+	return changefeed.Lease{}, noSuchLease(fmt.Errorf("%s matches %s: give more digits", name, strings.Join(names, " or ")))
 }
