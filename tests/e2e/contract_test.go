@@ -97,7 +97,7 @@ func TestInvalidCommandLineExitsWith2(t *testing.T) {
 		"dev, unknown flag":    {binaries.Dev, []string{"--nope"}, nil, []string{"unknown flag: --nope"}},
 		"dev, too many ranges": {binaries.Dev, []string{"--partitions", "65"}, nil, []string{"--partitions 65", "1 to 64"}},
 		"dev, both storages":   {binaries.Dev, []string{"--ephemeral", "--data-dir", "x"}, nil, []string{"exclude each other"}},
-		"no command":           {binaries.Feedbox, nil, nil, []string{"a command is missing"}},
+		"no command":           {binaries.Feedbox, nil, nil, []string{"subcommand missing"}},
 		"api, not configured":  {binaries.Feedbox, []string{"api"}, nil, []string{"FEEDBOX_COSMOS_ENDPOINT"}},
 		"relay, all the faults": {binaries.Feedbox, []string{"relay"}, []string{"FEEDBOX_LEASE_EXPIRY=soon", "FEEDBOX_RELAY_MAX_ITEMS=-1", "FEEDBOX_COSMOS_KYE=x"}, []string{
 			"FEEDBOX_COSMOS_ENDPOINT", "FEEDBOX_LEASE_EXPIRY", "FEEDBOX_RELAY_MAX_ITEMS", "FEEDBOX_COSMOS_KYE", "FEEDBOX_COSMOS_KEY", "FEEDBOX_SERVICEBUS_CONNECTION_STRING",

@@ -100,7 +100,7 @@ func TestGoodRoundIsJudgedAndDropped(t *testing.T) {
 func TestEachBreachBreaksTheVerdict(t *testing.T) {
 	for name, c := range map[string]struct {
 		want  string
-		later time.Duration // after the load; 0: while it goes on
+		later time.Duration // after the load; 0: during the load
 		do    func(*trial)
 	}{
 		"an event is dropped": {"I2", time.Minute, func(r *trial) { r.arrive(r.messages[:7]...) }},
