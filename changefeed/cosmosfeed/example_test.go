@@ -3,7 +3,6 @@ package cosmosfeed_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 
 	"feedbox/changefeed"
@@ -55,7 +54,7 @@ func Example() {
 		return nil
 	})
 	p, err := changefeed.New(feed, leases, handler, &changefeed.Options{
-		Processor: "mailer", Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Processor: "mailer", Logger: slog.New(slog.DiscardHandler),
 	})
 	must(err)
 	fmt.Println("ended:", p.Run(ctx))

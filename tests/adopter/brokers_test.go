@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"time"
-
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/relay/relayport"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/lab/verify"
 	"feedbox/infrastructure/relay/relayport"

@@ -3,14 +3,13 @@ package main
 import (
 	"context"
 	"errors"
-	"os"
-
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/firestoreinbox"
 	"feedbox/infrastructure/lab/verify"
 	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/firestore"
+	"os"
 
 	google "cloud.google.com/go/firestore"
 	"google.golang.org/grpc/codes"

@@ -3,16 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
-	"os"
-	"time"
-
 	"feedbox/application/command"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/lab/verify"
 	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/relay/relayservice"
 	"feedbox/infrastructure/store/recordstore"
+	"log/slog"
+	"os"
+	"time"
 
 	"github.com/google/uuid"
 

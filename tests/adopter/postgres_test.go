@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
-
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/postgresinbox"
 	"feedbox/infrastructure/lab/verify"
 	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/postgres"
+	"log/slog"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"

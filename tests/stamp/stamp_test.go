@@ -83,7 +83,8 @@ func TestCheckRunsAgainWhenAnInputChanges(t *testing.T) {
 func TestStampIsNeitherReadNorWrittenWhereItMayNot(t *testing.T) {
 	root := repository(t)
 	t.Setenv("CI", "true")
-	if !ran(t, root, toy) || !ran(t, root, toy) {
+	ran(t, root, toy)
+	if !ran(t, root, toy) {
 		t.Error("CI wrote a stamp")
 	}
 	t.Setenv("CI", "")
@@ -108,7 +109,8 @@ func TestNoStampWithoutAWholePass(t *testing.T) {
 		"a missing tool": {tools: []string{"no-such-program --version"}},
 		"a missing file": {files: []string{"no-such-file"}},
 	} {
-		if !ran(t, root, c) || !ran(t, root, c) {
+		ran(t, root, c)
+		if !ran(t, root, c) {
 			t.Errorf("%s: the check, which skips a part then, got a stamp", why)
 		}
 	}

@@ -11,16 +11,23 @@ type Topology struct {
 	Topics []Topic
 }
 
-// The entities of a namespace. A rule has a filter and optionally an action.
 type (
-	Queue        = broker.Queue
-	Topic        = broker.Topic
+	// Queue is a queue.
+	Queue = broker.Queue
+	// Topic is a topic with its subscriptions.
+	Topic = broker.Topic
+	// Subscription is a subscription of a topic.
 	Subscription = broker.Subscription
-	Rule         = broker.Rule
-	Filter       = sqlfilter.Filter
-	Fields       = sqlfilter.Fields // of a correlation filter
-	Action       = sqlfilter.Action
-	Parameter    = sqlfilter.Parameter // of an SQL filter or action
+	// Rule is a rule of a subscription: a filter and optionally an action.
+	Rule = broker.Rule
+	// Filter selects the messages of a rule.
+	Filter = sqlfilter.Filter
+	// Fields are the fields of a correlation filter.
+	Fields = sqlfilter.Fields
+	// Action changes the messages that a rule selects.
+	Action = sqlfilter.Action
+	// Parameter is a parameter of an SQL filter or action.
+	Parameter = sqlfilter.Parameter
 )
 
 // FilterKind is the kind of a Filter.

@@ -57,6 +57,7 @@ func (op Operation) writes() bool {
 		OpCreateUser, OpReplaceUser, OpDeleteUser, OpCreatePermission, OpReplacePermission, OpDeletePermission,
 		OpReplaceOffer, OpCreateItem, OpUpsertItem, OpReplaceItem, OpPatchItem, OpDeleteItem, OpBatch, OpDeletePartition:
 		return true
+	default:
+		return false
 	}
-	return false
 }

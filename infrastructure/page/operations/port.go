@@ -86,6 +86,7 @@ func (o operatorPort) LeaseList(ctx context.Context) ([]changefeed.Lease, bool, 
 func (o operatorPort) Hosts(ctx context.Context) ([]changefeed.Host, error) {
 	return o.Leases.Hosts(ctx)
 }
+
 func (o operatorPort) Lag(ctx context.Context) ([]changefeed.RangeLag, error) {
 	return o.Leases.Lag(ctx)
 }
