@@ -14,7 +14,7 @@ type Topology struct {
 type (
 	// Queue is a queue.
 	Queue = broker.Queue
-	// Topic is a topic with its subscriptions.
+	// Topic is a topic; its subscriptions are created one by one.
 	Topic = broker.Topic
 	// Subscription is a subscription of a topic.
 	Subscription = broker.Subscription
