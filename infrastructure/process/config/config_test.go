@@ -181,7 +181,7 @@ func TestEveryFaultAtOnce(t *testing.T) {
 
 // What Kubernetes adds for services of this name is no setting; what only looks like it
 // is a fault as ever.
-func TestServiceLinksAreNoSettings(t *testing.T) {
+func TestKubernetesServiceLinksAreIgnored(t *testing.T) {
 	_, err := config.LoadRelay(relayEnviron(
 		"FEEDBOX_API_SERVICE_HOST=10.0.0.1", "FEEDBOX_API_SERVICE_PORT=80", "FEEDBOX_API_SERVICE_PORT_HTTP=80", "FEEDBOX_API_PORT=tcp://10.0.0.1:80",
 		"FEEDBOX_API_PORT_80_TCP=tcp://10.0.0.1:80", "FEEDBOX_API_PORT_80_TCP_PROTO=tcp", "FEEDBOX_API_PORT_80_TCP_PORT=80", "FEEDBOX_API_PORT_80_TCP_ADDR=10.0.0.1",
@@ -197,7 +197,7 @@ func TestServiceLinksAreNoSettings(t *testing.T) {
 	}
 }
 
-func TestContradictions(t *testing.T) {
+func TestContradictingSettingsAreRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		environ []string
 		want    string

@@ -66,7 +66,7 @@ func TestConfirm(t *testing.T) {
 	}
 }
 
-func TestAdviceTravels(t *testing.T) {
+func TestAdviceSurvivesWrapping(t *testing.T) {
 	cause := errors.New("cause")
 	err := fmt.Errorf("outer: %w", Advise(fmt.Errorf("inner: %w", Advise(cause, "near")), "far"))
 	if got := NextOf(err); got != "near" {

@@ -118,7 +118,7 @@ func TestLevelCanChange(t *testing.T) {
 	}
 }
 
-func TestWrongLogOptions(t *testing.T) {
+func TestInvalidLogOptionsAreErrors(t *testing.T) {
 	for _, o := range []telemetry.LogOptions{{Level: "loud"}, {Format: "xml"}} {
 		if _, err := telemetry.NewLogger(io.Discard, &o); err == nil {
 			t.Errorf("%+v was accepted", o)

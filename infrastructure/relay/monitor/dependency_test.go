@@ -17,7 +17,7 @@ import (
 
 // With everything this process needs away it is ready all the same, for a restart would
 // cure nothing; but the body of the probe says what is wrong, and since when.
-func TestReadinessTellsOfDependencies(t *testing.T) {
+func TestReadinessReportsDependencies(t *testing.T) {
 	needs := NewDependencies(time.Now, "cosmos", "serviceBus")
 	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
 	for _, one := range needs {
@@ -70,7 +70,7 @@ func TestReadinessTellsOfDependencies(t *testing.T) {
 }
 
 // The lag does not vanish with the store: it stays and ages until the store answers.
-func TestLagOutlivesAnOutage(t *testing.T) {
+func TestLagGaugeKeepsLastLagDuringOutage(t *testing.T) {
 	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
 	failing := false
 	pending := changefeed.RangeLag{Lease: changefeed.Lease{ID: "a"}, Transactions: 5, Age: time.Second, Known: true}

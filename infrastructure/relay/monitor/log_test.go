@@ -33,7 +33,7 @@ func TestFindingsOfChecksAreErrorsWithAdvice(t *testing.T) {
 }
 
 // The processor says by the operation that a check has found something.
-func TestADoubtOfTheFeedIsLoggedAsAnError(t *testing.T) {
+func TestFeedFindingIsLoggedAsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog
 		feed := doubtful{memfeed.New(nil)}

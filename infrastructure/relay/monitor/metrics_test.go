@@ -105,7 +105,7 @@ func allMetrics(t *testing.T) string {
 	return string(text)
 }
 
-func TestWhatIsParkedAndHowLongEventsTake(t *testing.T) {
+func TestMetricsOfParkingAndDelivery(t *testing.T) {
 	text := allMetrics(t)
 	for _, want := range []string{
 		`(?m)^outbox_parked_keys\{.*\} 2$`, `(?m)^outbox_parked_waiting\{.*\} 5$`,

@@ -16,7 +16,7 @@ import (
 
 // A relay that comes back after events have expired says so, even if all events of a
 // contact are gone and nothing in the feed tells of them.
-func TestAnAbsenceLongerThanTheLifeOfEventsIsReported(t *testing.T) {
+func TestAbsenceLongerThanEventTTLIsLogged(t *testing.T) {
 	const ttl = time.Hour
 	for _, c := range []struct {
 		away time.Duration
@@ -52,7 +52,7 @@ func startProcessor(t *testing.T, feed changefeed.Feed, leases changefeed.LeaseS
 	}
 }
 
-func TestUnsentEventsThatGrowOldAreReported(t *testing.T) {
+func TestUnsentEventsNearTTLAreLogged(t *testing.T) {
 	const ttl = 10 * 24 * time.Hour
 	for _, c := range []struct {
 		age   time.Duration

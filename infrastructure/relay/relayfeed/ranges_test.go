@@ -12,7 +12,7 @@ import (
 	"feedbox/infrastructure/relay/relayfeed"
 )
 
-func TestAProcessorThatDoesNotRunOwnsNothing(t *testing.T) {
+func TestStoppedProcessorOwnsNoRange(t *testing.T) {
 	t.Parallel()
 	idle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil })
 	p, err := changefeed.New(memfeed.New(nil), memstore.New(nil), idle, nil)

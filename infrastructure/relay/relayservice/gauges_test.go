@@ -44,7 +44,7 @@ func gauges(t *testing.T, r metric.Reader) map[string]int64 {
 
 // The gauges of a relay tell what is parked, and what waits. While the store fails the last
 // known lag stays, whatever becomes of the leases; a broker that fails changes nothing of it.
-func TestGaugesOfARelay(t *testing.T) {
+func TestRelayRegistersGauges(t *testing.T) {
 	for _, failing := range []string{"memory", "broker"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
@@ -88,7 +88,7 @@ func (c *counted) Read(ctx context.Context, req changefeed.ReadRequest) (*change
 }
 
 // An idle range is read about each PollMax.
-func TestAnIdleRangeIsReadEachPollMax(t *testing.T) {
+func TestIdleRangeIsReadEveryPollMax(t *testing.T) {
 	for most, want := range map[time.Duration]time.Duration{0: 5 * time.Second, 2 * time.Second: 2 * time.Second, 40 * time.Second: 40 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
@@ -128,7 +128,7 @@ func (l *lines) String() string {
 
 // Events that are missing are lost if the relay had begun to read the range, and may have
 // been sent long ago if it had not.
-func TestWhatIsMissingBehindACheckpointIsLost(t *testing.T) {
+func TestGapAfterResumedCheckpointIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		log := &lines{}

@@ -132,7 +132,7 @@ func (b *bench) run() (stop func() error) {
 }
 
 // A part that ends, with an error or without, ends the relay, which says so.
-func TestAPartThatEndsStopsTheRelay(t *testing.T) {
+func TestEndedPartStopsTheRelay(t *testing.T) {
 	for says, upkeep := range map[string]func(context.Context) error{
 		"upkeep of the store: ended unexpectedly": func(context.Context) error { return nil },
 		"upkeep of the store: out of order":       func(context.Context) error { return errors.New("out of order") },
@@ -154,7 +154,7 @@ func TestAPartThatEndsStopsTheRelay(t *testing.T) {
 
 // The other parts go on until the processor has drained, and the publisher is closed when
 // all have ended.
-func TestARelayStopsInItsOrder(t *testing.T) {
+func TestRelayStopsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		var mu sync.Mutex
@@ -184,7 +184,7 @@ func TestARelayStopsInItsOrder(t *testing.T) {
 }
 
 // A drain ends at DrainTimeout.
-func TestTheDrainOfARelayHasADeadline(t *testing.T) {
+func TestStopOfRelayHasDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		b.o.DrainTimeout = 3 * time.Second
@@ -204,7 +204,7 @@ func TestTheDrainOfARelayHasADeadline(t *testing.T) {
 
 // An event that waits while others are sent is parked after WaitLimit; it is sent from there
 // once the broker takes it.
-func TestAnEventThatWaitsIsParked(t *testing.T) {
+func TestWaitingEventIsParkedAfterWaitLimit(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"the default": 0, "ten minutes": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -259,7 +259,7 @@ func (s sized) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 
 // Where a container is read from that was never read before, through which leases, and what
 // the broker's batches tell.
-func TestOptionsOfARelayReachItsParts(t *testing.T) {
+func TestOptionsReachTheParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		wrapped := memstore.New(nil)

@@ -82,7 +82,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func TestARelayWithoutFxAndConfiguration(t *testing.T) {
+func TestRelayAsALibrary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data", "leases", "parked")
 	relay := w.relay(t, &cosmosrelay.Options{Database: "shop"}, &servicebus.RelayBrokerOptions{Topic: "orders"})
@@ -115,7 +115,7 @@ func TestARelayWithoutFxAndConfiguration(t *testing.T) {
 
 // Documents of somebody else's, with other names, are relayed as their contract says; events
 // of some subjects go to another topic, and the order of a key is kept over both.
-func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
+func TestRelayOfForeignDocuments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "leases", "parked", "invoices")
 	must(t, w.dev.CreateTopic(t.Context(), busemu.Topic{
@@ -183,7 +183,7 @@ func TestARelayOfDocumentsOfSomebodyElse(t *testing.T) {
 }
 
 // A relay whose containers are missing says which, before it takes a lease.
-func TestARelayVerifiesFirst(t *testing.T) {
+func TestRunVerifiesFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data")
 	relay := w.relay(t, &cosmosrelay.Options{Database: "shop"}, &servicebus.RelayBrokerOptions{Topic: "orders"})
@@ -192,7 +192,7 @@ func TestARelayVerifiesFirst(t *testing.T) {
 	}
 }
 
-func TestWrongOptionsAreErrors(t *testing.T) {
+func TestInvalidOptionsAreErrors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "data")
 	for says, o := range map[string]*cosmosrelay.Options{

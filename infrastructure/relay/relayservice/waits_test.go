@@ -7,7 +7,7 @@ import (
 )
 
 // A feed that waits for changes itself is read again at once, whatever PollMin is.
-func TestAFeedThatWaitsIsReadWithoutPause(t *testing.T) {
+func TestWaitingFeedIsReadWithoutPause(t *testing.T) {
 	for waits, want := range map[bool]string{true: "e1 e2", false: "e1"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
