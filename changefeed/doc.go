@@ -139,7 +139,7 @@
 //
 // # Balancing
 //
-// Each host lists all records, at least every Options.Acquire, and computes the same pure
+// Each host lists all records, usually every Options.Acquire, and computes the same pure
 // plan: hosts below their share claim free leases, hosts above it hand leases to a named
 // host. No lease is taken from a live owner, so no work is interrupted and each lease
 // moves at most once. A host that owns nothing and is due a lease writes a heartbeat, so

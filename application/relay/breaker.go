@@ -37,7 +37,7 @@ type breaker struct {
 	cause    error                 // of the pause
 }
 
-// trouble is the last failure of a key.
+// keyFailure is the last failure of a key.
 type keyFailure struct {
 	accepted uint64 // breaker.accepted at that time
 	err      error  // the same pointer for all keys of a batch

@@ -12,8 +12,8 @@ type Gate struct {
 	Sequence int64     // of the last parked event that has one
 	Intent   *Intent   // of an operator; nil = none
 	Attempts int       // number of abandoned drains
-	Error    string    // of the last attempt; "" = none
-	TriedAt  time.Time // time of the last attempt; zero = none
+	Error    string    // of the last abandoned drain; "" = none
+	TriedAt  time.Time // time of the last abandoned drain; zero = none
 	Listed   string    // private to the store, for ParkedStore.Closed
 	Version  string    // changes with every change of the gate
 }

@@ -14,8 +14,7 @@ type ParkedComparison struct {
 	Gone   []string // ids of events that are no longer stored
 }
 
-// comparedEvents bounds the comparison. A relay drains as many at a time, so an operator sees
-// the effect of the next step.
+// comparedEvents bounds the comparison, because each event is one read of the store.
 const comparedEvents = 100
 
 // CompareParked compares the first events of a parked key with their documents in the store.

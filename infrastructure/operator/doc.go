@@ -3,7 +3,8 @@
 // again, and examine the environment (Diagnose).
 //
 // An Operator takes the relay's own ports (package relayport) and a doctor for each, and
-// connects nothing until a use case needs it. It only records intents in the store; a relay
-// carries them out, because only the owner of a range may send its events. Checks that are
-// specific to one store or broker are in the package doctor below that store or broker.
+// connects nothing until a use case needs it. Requests to relays are recorded in the store,
+// because only the owner of a range may send its new and parked events; the Operator itself
+// sends replays of a key and replaces stored events. Checks that are specific to one store or
+// broker are in the package doctor below that store or broker.
 package operator

@@ -123,8 +123,12 @@ func (o *Operator) examineAccess(ctx context.Context) []Finding {
 
 // failed is the finding of a failed use of a part of the store.
 func (o *Operator) failed(ctx context.Context, check string, err error, part Part) Finding {
-	detail, next := o.store.Doctor.Explain(ctx, err, part)
-	return Fine(check, "%s", detail).Is(FindingFailed, next)
+	return o.described(check, err).Is(FindingFailed, o.store.Doctor.Advise(ctx, err, part))
+}
+
+// described is the finding of an error of the store, without status and advice.
+func (o *Operator) described(check string, err error) Finding {
+	return Fine(check, "%s", o.store.Doctor.Describe(err))
 }
 
 // readFeed reads one document of each physical range.
@@ -162,6 +166,9 @@ func (o *Operator) examineParked(ctx context.Context) []Finding {
 	}
 	return []Finding{Fine("parked", "%d keys with %d events", len(gates), events).Is(FindingWarning, "feedbox parked ls")}
 }
+
+// OneLine returns the text of err without line breaks.
+func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // LookUp resolves a host. variable names the setting that contains it.
 func LookUp(ctx context.Context, check, host, variable string) Finding {

@@ -18,7 +18,7 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 	refused, _ := errors.AsType[*changefeed.RefusedError](err)
 	switch {
 	case refused != nil:
-		return []Finding{o.failed(ctx, check, err, PartLeases).Is(FindingFailed, "feedbox leases ls lists the others; give FEEDBOX_PROCESSOR another name, or remove the records named")}
+		return []Finding{o.described(check, err).Is(FindingFailed, "feedbox leases ls lists the others; give FEEDBOX_PROCESSOR another name, or remove the records named")}
 	case err != nil:
 		return []Finding{o.failed(ctx, check, err, PartLeases)}
 	case len(leases) == 0:
@@ -61,7 +61,7 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	const check = "unsent events"
 	lags, err := o.Leases.Lag(ctx)
 	if err != nil {
-		return o.failed(ctx, check, err, PartFeed).Is(FindingUnknown, "feedbox lag")
+		return o.described(check, err).Is(FindingUnknown, "feedbox lag")
 	}
 	var oldest time.Duration
 	var behind int64
@@ -69,7 +69,7 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 		oldest, behind = max(oldest, l.Age), behind+l.Transactions
 	}
 	var window Window
-	if oldest >= slowDelivery && o.broker != nil { // a younger event is within any window
+	if oldest >= slowDelivery && o.broker != nil { // judgeAge compares older events only
 		ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 		defer cancel()
 		window = o.broker.Doctor.Window(ctx, management)

@@ -45,7 +45,7 @@ func (o *Operator) Close(ctx context.Context) error {
 	if o.store.Close != nil {
 		o.store.Close()
 	}
-	if o.broker == nil {
+	if o.broker == nil || o.broker.Close == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)

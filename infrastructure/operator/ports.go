@@ -44,15 +44,18 @@ type StoreDoctor interface {
 	// store can be used. Step bounds an examination, reports its findings, and reports
 	// whether none failed.
 	Examine(process Process, step func(Examination) bool) (usable bool)
-	// Explain describes a relay's failed use of a part in one line, and says what to do.
-	Explain(ctx context.Context, err error, part Part) (detail, next string)
+	// Describe returns the text of err in one line.
+	Describe(err error) string
+	// Advise returns the remedy for a relay's failed use of a part. It may send a request, to
+	// name the identity that lacks a right.
+	Advise(ctx context.Context, err error, part Part) string
 }
 
 // Broker is the broker of a relay with its doctor.
 type Broker struct {
 	relayport.Broker
 	Doctor BrokerDoctor
-	// Close ends the connections that were opened.
+	// Close ends the connections that were opened. Default: none to end.
 	Close func(ctx context.Context) error
 }
 
@@ -70,5 +73,5 @@ type BrokerDoctor interface {
 // Window is a duplicate window.
 type Window struct {
 	Length  time.Duration
-	Assumed bool // the broker did not answer
+	Assumed bool // the broker's own could not be read
 }

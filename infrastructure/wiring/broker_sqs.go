@@ -26,7 +26,6 @@ func (sqsBroker) open(_ Params, cfg *config.Relay, _ string) (operator.Broker, e
 	return operator.Broker{
 		Broker: sqs.NewRelayBroker(client, cfg.SQS.QueueURL, cfg.SQS.Source),
 		Doctor: doctor.New(cfg.SQS, client),
-		Close:  func(context.Context) error { return nil }, // requests need no connection
 	}, nil
 }
 

@@ -5,8 +5,8 @@ import (
 	"feedbox/infrastructure/process/config"
 )
 
-// Operator returns the use cases of the operator commands. It uses only the transports and
-// the credential of p. Without a configured broker, use cases that send fail.
+// Operator returns the use cases of the operator commands. It uses only the transports,
+// the credential and the log of p. Without a configured broker, use cases that send fail.
 func Operator(cfg *config.Relay, p Params) (*operator.Operator, error) {
 	store, err := stores[cfg.Store.Kind].open(p, cfg, use{})
 	if err != nil {

@@ -35,7 +35,7 @@ func Relay(cfg *config.Relay, p Params) fx.Option {
 			},
 			func(lc fx.Lifecycle) (relayport.Broker, error) {
 				b, err := broker.open(p, cfg, cfg.Instance)
-				if err == nil {
+				if b.Close != nil {
 					lc.Append(fx.StopHook(b.Close))
 				}
 				return b.Broker, err

@@ -14,7 +14,7 @@ type Topology struct {
 type (
 	// Queue is a queue.
 	Queue = broker.Queue
-	// Topic is a topic; its subscriptions are created one by one.
+	// Topic is a topic with the subscriptions to create with it.
 	Topic = broker.Topic
 	// Subscription is a subscription of a topic.
 	Subscription = broker.Subscription
@@ -52,5 +52,6 @@ const (
 	StatusReceiveDisabled = broker.StatusReceiveDisabled
 )
 
-// Counters count events of an entity since the emulator started. They are not stored.
+// Counters count events of an entity since it was created or the emulator started. They are
+// not stored.
 type Counters = broker.Counters

@@ -30,6 +30,9 @@ func (n *namespace) CreateTopic(ctx context.Context, t Topic) error {
 
 // CreateSubscription creates a subscription of a topic. An existing one is left unchanged.
 func (n *namespace) CreateSubscription(ctx context.Context, topic string, sub Subscription) error {
+	if len(sub.Rules) == 0 {
+		sub.Rules = nil // an empty list means the default rule here, and no rule to the broker
+	}
 	_, err := n.broker.CreateSubscription(ctx, topic, sub)
 	return created(err, "subscription "+topic+"/"+sub.Name)
 }

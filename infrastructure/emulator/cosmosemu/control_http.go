@@ -10,7 +10,8 @@ import (
 
 // The control endpoint offers the Go calls to other processes: split and merge partitions,
 // move the clock, set faults. It answers only clients on the loopback interface or in the
-// in-memory network, and changes require POST with content type application/json.
+// in-memory network. Changes require POST with content type application/json, because a web
+// page cannot send that to another origin without asking first.
 //
 //	GET  /_emulator/dbs/{db}/colls/{coll}/ranges
 //	POST /_emulator/dbs/{db}/colls/{coll}/split  {"range":"0","at":"1F..."}

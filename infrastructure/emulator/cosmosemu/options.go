@@ -67,8 +67,8 @@ type Options struct {
 	// Partitions is the number of physical partitions of a new container, default 1, at most 256.
 	Partitions int
 	// Consistency is the account's default level: Strong, BoundedStaleness, Session
-	// (the default), ConsistentPrefix or Eventual. It changes only the level that the
-	// account reports.
+	// (the default), ConsistentPrefix or Eventual. It changes the level that the account
+	// reports; StaleReads is refused with Strong and BoundedStaleness.
 	Consistency string
 	// Now is the clock, default time.Now. Server.Advance moves it.
 	Now func() time.Time

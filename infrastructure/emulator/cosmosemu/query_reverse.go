@@ -6,7 +6,7 @@ import (
 )
 
 // backwards serves all items unchanged, the latest first. Every page scans all items before
-// its end, because the store can only be read forward.
+// its end, because Container.Scan reads forward.
 func (p *queryPage) backwards() error {
 	before := uint64(math.MaxUint64)
 	if p.from != nil {

@@ -15,8 +15,7 @@ import (
 )
 
 // Dependency records the last answer of a service that this process needs. It sends no
-// requests of its own, because a probe must not add load to a failing service. It is safe for
-// concurrent use.
+// requests of its own. It is safe for concurrent use.
 type Dependency struct {
 	now func() time.Time
 

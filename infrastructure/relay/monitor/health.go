@@ -11,7 +11,7 @@ import (
 )
 
 // stalled is the time without a handled batch after which a relay with pending changes is not
-// ready. It is longer than a takeover, so that a failover does not restart healthy relays.
+// ready, unless the broker refused everything meanwhile.
 const stalled = 2 * time.Minute
 
 // Health reports whether the relay works. A relay is not ready before the lease store has

@@ -35,8 +35,8 @@ type Options struct {
 	// DrainTimeout bounds the stop of the processor. Default 20 s.
 	DrainTimeout time.Duration
 	// WaitLimit is how long an event may be retried while others are sent; then its key is
-	// parked. It must be well below the broker's duplicate window, because a retry after the
-	// window is a duplicate. Default 1 min.
+	// parked. It must be well below the broker's duplicate window, because a crash meanwhile
+	// repeats all events that were sent after it. Default 1 min.
 	WaitLimit time.Duration
 	// ParkedPoll is the interval between two polls for the intents of operators on parked
 	// keys. Default 5 s.

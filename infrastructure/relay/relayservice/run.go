@@ -29,8 +29,8 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Relay is Run without Verify, for callers that have verified.
 func (s *Service) Relay(ctx context.Context) error {
-	// The processor stops first, and the others outlive ctx, because a drain in progress
-	// needs the publisher.
+	// The processor stops first. The others outlive ctx, so that upkeep and a drain in progress
+	// are not cut off while it releases its leases.
 	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRest()
 	first, stopFirst := context.WithCancel(ctx)

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"feedbox/infrastructure/process/azure"
 )
 
 // Answers is a policy that calls the function after each request: with an error if the
@@ -19,7 +21,7 @@ func (note Answers) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
 	switch {
 	case err != nil:
-		note(err)
+		note(brief{err})
 	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
 		note(fmt.Errorf("the service answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	default:
@@ -27,3 +29,13 @@ func (note Answers) Do(req *policy.Request) (*http.Response, error) {
 	}
 	return resp, err
 }
+
+// brief is an error of the SDK whose text is one line. A failed reply would otherwise put its
+// whole body, and the ids in its URL, into the probe that shows the error.
+type brief struct{ error }
+
+// Error returns the text in one line.
+func (b brief) Error() string { return azure.Brief(b.error) }
+
+// Unwrap returns the error of the SDK.
+func (b brief) Unwrap() error { return b.error }

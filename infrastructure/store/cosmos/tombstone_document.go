@@ -35,10 +35,10 @@ func encodeTombstone(t aggregate.Tombstone) (DataObject, error) {
 // bury adds the tombstone of a deleted aggregate, if it needs one, to the transaction. An
 // aggregate that continued a deleted one has a tombstone already, which is replaced.
 func (t *transaction[A]) bury(ctx context.Context, c *unitofwork.Change) error {
-	if !c.Deleted || !c.Recurs {
+	if c.Tombstone == nil {
 		return nil
 	}
-	o, err := encodeTombstone(aggregate.Tombstone{ID: c.ID, Version: c.Commit.Version, Sequence: c.Commit.Sequence})
+	o, err := encodeTombstone(*c.Tombstone)
 	if err != nil {
 		return err
 	}

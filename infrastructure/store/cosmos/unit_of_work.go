@@ -47,6 +47,9 @@ type transaction[A aggregate.Aggregate] struct {
 	audits    []DataObject // notes that follow it
 }
 
+// Single implements unitofwork.Transaction.
+func (*transaction[A]) Single() bool { return false }
+
 // SessionToken implements unitofwork.Transaction.
 func (t *transaction[A]) SessionToken() string { return t.documents.session.String() }
 

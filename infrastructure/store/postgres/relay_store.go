@@ -22,7 +22,8 @@ const feedPage = 1000
 
 // RelayStoreOptions tune the store of a relay. The zero values are the defaults.
 type RelayStoreOptions struct {
-	// Contract distinguishes events from other documents. Default: every document of events.
+	// Contract distinguishes events from other documents. The zero value is that of package
+	// document.
 	Contract document.EventContract
 	// Ranges is that of FeedOptions.
 	Ranges int

@@ -47,6 +47,9 @@ type transaction[A aggregate.Aggregate] struct {
 	audit   *query.AuditEntry
 }
 
+// Single implements unitofwork.Transaction.
+func (*transaction[A]) Single() bool { return true }
+
 // SessionToken implements unitofwork.Transaction.
 func (*transaction[A]) SessionToken() string { return "" }
 
@@ -78,14 +81,11 @@ func (t *transaction[A]) Read(ctx context.Context, id uuid.UUID, _ []string) (un
 	return unitofwork.State{ETag: etag(row.Version), Version: row.Version, Tag: row.Tag, Data: row.Data}, err
 }
 
-// Save implements unitofwork.Transaction. One transaction has one aggregate. If that is
-// unchanged, only a note about the request is stored.
+// Save implements unitofwork.Transaction. If the aggregate is unchanged, only a note about the
+// request is stored.
 func (t *transaction[A]) Save(ctx context.Context, changes []*unitofwork.Change) (err error) {
-	switch {
-	case len(changes) == 0:
+	if len(changes) == 0 {
 		return nil
-	case len(changes) > 1:
-		return fmt.Errorf("commit %s %s: the unit of work has another one, %s; begin one for each", t.kind.Noun, changes[0].ID, changes[1].ID)
 	}
 	c := changes[0]
 	if c.Unchanged && t.request == nil {

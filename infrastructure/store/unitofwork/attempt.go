@@ -20,8 +20,8 @@ type Outcome struct {
 	Transient bool // the store refused for a reason that passes
 }
 
-// final reports whether the stored documents refused the attempt. They would refuse any
-// other attempt, too.
+// final reports whether the stored documents or a limit refused the attempt. They would refuse
+// any other attempt, too.
 func (o Outcome) final() bool {
 	switch fault.KindOf(o.Err) {
 	case fault.Conflict, fault.PreconditionFailed, fault.NotFound, fault.TooLarge:
@@ -48,8 +48,9 @@ func (o Outcome) final() bool {
 // earlier one too, because versions and ETags are never reused. If a later attempt succeeds,
 // an earlier one that arrives afterwards is refused.
 //
-// The argument of send reports whether an earlier attempt may have been applied. If no
-// attempt gets an answer, the error is Unavailable with CodeOutcomeUnknown.
+// The argument of send reports whether an earlier attempt may have been applied. If an
+// attempt got no answer and no later one settled the outcome, the error is Unavailable with
+// CodeOutcomeUnknown.
 func (o *Options) Attempt(ctx context.Context, send func(unknown bool) Outcome) error {
 	unknown := false
 	for attempt := 1; ; attempt++ {

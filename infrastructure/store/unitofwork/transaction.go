@@ -16,6 +16,8 @@ import (
 type Transaction interface {
 	// Journal keeps notes until a Save has stored them.
 	command.Journal
+	// Single reports that the transaction holds one aggregate only.
+	Single() bool
 	// SessionToken covers everything that this transaction has read and written; empty if the
 	// store has no session tokens.
 	SessionToken() string
@@ -33,7 +35,7 @@ type Transaction interface {
 // stored.
 type State struct {
 	ETag    string // quoted as in HTTP; empty if it is not known
-	Version int64  // 0 if the store does not use it
+	Version int64  // of a state that was read, 0 if the store has none
 	Tag     string // the store's own name of this state; may be empty
 	Data    []byte // only as the result of Read; the store does not keep it
 }
@@ -53,8 +55,9 @@ type Change struct {
 	Commit     aggregate.Commit
 	Data       []byte
 	Deleted    bool
-	Recurs     bool          // the id may be used again: a deletion leaves a tombstone
-	DeletedTTL time.Duration // lifetime of a deleted aggregate; negative is for ever
+	Recurs     bool                 // the id may be used again: a deletion leaves a tombstone
+	Tombstone  *aggregate.Tombstone // to keep after this change; nil for none
+	DeletedTTL time.Duration        // lifetime of a deleted aggregate; negative is for ever
 	Events     []Event
 }
 

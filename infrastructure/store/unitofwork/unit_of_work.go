@@ -64,6 +64,9 @@ func (w *unitOfWork[A]) Add(ctx context.Context, a A) error {
 	if w.find(a.ID()) != nil {
 		return fmt.Errorf("add %s %s: the unit of work has it already", w.of.kind.Noun, a.ID())
 	}
+	if err := w.room(a.ID()); err != nil {
+		return fmt.Errorf("add %w", err)
+	}
 	if a.HasDerivedID() {
 		switch earlier, err := w.Earlier(ctx, a.ID()); {
 		case err == nil:
@@ -82,6 +85,9 @@ func (w *unitOfWork[A]) Add(ctx context.Context, a A) error {
 func (w *unitOfWork[A]) Read(ctx context.Context, id uuid.UUID, ifMatch []string) (none A, err error) {
 	found := w.find(id)
 	if found == nil {
+		if err := w.room(id); err != nil {
+			return none, fmt.Errorf("read %w", err)
+		}
 		state, err := w.Transaction.Read(ctx, id, ifMatch)
 		switch {
 		case fault.Is(err, fault.NotFound):
@@ -101,6 +107,14 @@ func (w *unitOfWork[A]) Read(ctx context.Context, id uuid.UUID, ifMatch []string
 		return none, w.of.kind.ChangedByAnother()
 	}
 	return found.aggregate, nil
+}
+
+// room returns an error if the store's transaction has no room for another aggregate.
+func (w *unitOfWork[A]) room(id uuid.UUID) error {
+	if w.Single() && len(w.tracked) > 0 {
+		return fmt.Errorf("%s %s: the unit of work has another one, %s; begin one for each", w.of.kind.Noun, id, w.tracked[0].aggregate.ID())
+	}
+	return nil
 }
 
 func (w *unitOfWork[A]) find(id uuid.UUID) *tracked[A] {
@@ -147,8 +161,8 @@ func (w *unitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
 	return receipt, nil
 }
 
-// change returns the change of an aggregate. Its events are encoded again in each commit,
-// also after one that failed, with the same result.
+// change returns the change of an aggregate. Its events are encoded again in each commit, also
+// after one that failed, with the same result if ctx has the same trace context.
 func (w *unitOfWork[A]) change(ctx context.Context, t *tracked[A], commit aggregate.Commit) (*Change, error) {
 	kind := w.of.kind
 	events := outbox{encode: kind.EventData, traceparent: w.of.options.Traceparent}
@@ -159,8 +173,12 @@ func (w *unitOfWork[A]) change(ctx context.Context, t *tracked[A], commit aggreg
 	if err != nil {
 		return nil, err
 	}
-	return &Change{
+	c := &Change{
 		ID: t.aggregate.ID(), Before: t.state, After: State{Version: commit.Version}, Commit: commit, Data: data, Deleted: t.aggregate.Deleted(),
 		Recurs: t.aggregate.HasDerivedID(), DeletedTTL: kind.DeletedTTL, Events: events.events,
-	}, nil
+	}
+	if tombstone, needed := t.aggregate.Tombstone(commit); needed {
+		c.Tombstone = &tombstone
+	}
+	return c, nil
 }

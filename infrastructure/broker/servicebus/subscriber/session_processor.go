@@ -97,7 +97,7 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 			if isBroken(err) {
 				p.connector.Drop(ctx, conn)
 				if failures == 1 {
-					continue // at once, because only the connection was lost
+					continue // at once, with a new connection
 				}
 			}
 			handling.Wait(ctx, ctx, p.runner.Backoff(failures))

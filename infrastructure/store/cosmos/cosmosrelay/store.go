@@ -36,7 +36,7 @@ type Options struct {
 }
 
 // NewStore returns the store of a relay. Use a client with cosmosfeed.ClientOptions, because
-// the defaults of azcosmos retry reads of the feed for too long.
+// it lets the service omit documents outside the range and decodes a page in one pass.
 func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	given, err := o.withDefaults()
 	if client == nil {

@@ -59,10 +59,13 @@ func (d *Doctor) Examine(process operator.Process, step func(operator.Examinatio
 	return usable
 }
 
-// Explain implements operator.StoreDoctor.
-func (d *Doctor) Explain(ctx context.Context, err error, part operator.Part) (detail, next string) {
+// Describe implements operator.StoreDoctor.
+func (*Doctor) Describe(err error) string { return azure.Brief(err) }
+
+// Advise implements operator.StoreDoctor.
+func (d *Doctor) Advise(ctx context.Context, err error, part operator.Part) string {
 	container := map[operator.Part]string{operator.PartFeed: d.cfg.Container, operator.PartLeases: d.cfg.Leases, operator.PartParked: d.cfg.Parked}[part]
-	return azure.Brief(err), d.advice(ctx, err, DataRoles(operator.ProcessRelay, d.cfg)[container], container)
+	return d.advice(ctx, err, DataRoles(operator.ProcessRelay, d.cfg)[container], container)
 }
 
 func (d *Doctor) host() string {

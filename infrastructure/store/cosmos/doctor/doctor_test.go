@@ -91,8 +91,7 @@ That role comes with bicep/modules/roles.bicep. In an account without it, put --
 	}
 	refused := cosmos.Verify(t.Context(), d.Client, "contacts", cosmos.DataContainer("data"))
 	for _, part := range []operator.Part{operator.PartFeed, operator.PartLeases, operator.PartParked} {
-		_, next := d.Explain(t.Context(), refused, part)
-		got = append(got, next)
+		got = append(got, d.Advise(t.Context(), refused, part))
 	}
 	if wanted := []string{
 		fmt.Sprintf(line, "/dbs/contacts/colls/data", "Feedbox API", 2, "Contributor"),

@@ -26,9 +26,12 @@ func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool
 	return usable
 }
 
-// Explain implements operator.StoreDoctor.
-func (Doctor) Explain(_ context.Context, err error, _ operator.Part) (detail, next string) {
-	return err.Error(), "check that the identity has the role roles/datastore.user in the project of FEEDBOX_FIRESTORE_PROJECT, and that the indexes are deployed: " + indexes
+// Describe implements operator.StoreDoctor.
+func (Doctor) Describe(err error) string { return operator.OneLine(err) }
+
+// Advise implements operator.StoreDoctor.
+func (Doctor) Advise(context.Context, error, operator.Part) string {
+	return "check that the identity has the role roles/datastore.user in the project of FEEDBOX_FIRESTORE_PROJECT, and that the indexes are deployed: " + indexes
 }
 
 // examineDatabase makes the same checks as the start of a process.

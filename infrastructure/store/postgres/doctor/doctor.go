@@ -26,9 +26,12 @@ func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool
 	return usable
 }
 
-// Explain implements operator.StoreDoctor.
-func (Doctor) Explain(_ context.Context, err error, _ operator.Part) (detail, next string) {
-	return err.Error(), "check that the user of FEEDBOX_POSTGRES_URL may use the tables: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA feedbox TO <user>; GRANT USAGE ON ALL SEQUENCES IN SCHEMA feedbox TO <user>"
+// Describe implements operator.StoreDoctor.
+func (Doctor) Describe(err error) string { return operator.OneLine(err) }
+
+// Advise implements operator.StoreDoctor.
+func (Doctor) Advise(context.Context, error, operator.Part) string {
+	return "check that the user of FEEDBOX_POSTGRES_URL may use the tables: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA feedbox TO <user>; GRANT USAGE ON ALL SEQUENCES IN SCHEMA feedbox TO <user>"
 }
 
 // examineServer makes the same checks as the start of a process.

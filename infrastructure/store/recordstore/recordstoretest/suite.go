@@ -81,6 +81,22 @@ func UnitOfWork(t *testing.T, s Subject) {
 	}
 	s.History(t, id, 3, 2)
 
+	// One aggregate per unit of work: the state of a second one would not be checked.
+	other, err := p.Create(t.Context(), Opening(""))
+	must(t, err)
+	work, err := p.Work.Begin("")
+	must(t, err)
+	_, err = work.Read(t.Context(), id, nil)
+	must(t, err)
+	if _, err := work.Read(t.Context(), other.Aggregate.ID(), nil); err == nil {
+		t.Error("read a second basket in one unit of work")
+	}
+	if err := work.Add(t.Context(), other.Aggregate); err == nil {
+		t.Error("added a second basket to one unit of work")
+	}
+	_, err = p.Update(t.Context(), command.Target{ID: other.Aggregate.ID()}, (*Basket).Drop)
+	must(t, err)
+
 	// A note without a change. An expired note does not count, even if it was not removed yet.
 	short := Baskets(t, s.Store, &recordstore.Options{RequestTTL: time.Nanosecond})
 	nothing := func(*Basket) error { return nil }

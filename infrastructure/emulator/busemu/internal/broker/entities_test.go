@@ -2,6 +2,7 @@ package broker
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -272,6 +273,32 @@ func TestAutoDeleteOnIdle(t *testing.T) {
 			if n := r.records(kindEntity) + r.records(kindMessage) + r.records(kindPayload); n != 0 {
 				t.Errorf("%d records left", n)
 			}
+		}
+	})
+}
+
+// TestRefusedForwardsAreTriedOnceAfterRestart: messages that the target refuses stay in memory,
+// so that a forward does not read and try them again in each of its rounds.
+func TestRefusedForwardsAreTriedOnceAfterRestart(t *testing.T) {
+	durable(t, func(t *testing.T, r *rig) {
+		const n = maxForward + 10 // more than one round
+		r.queue("target", Queue{})
+		r.queue("q", Queue{ForwardDeadLetteredTo: "target"})
+		if _, err := r.UpdateQueue(t.Context(), Queue{Name: "target", Status: StatusSendDisabled}); err != nil {
+			t.Fatal(err)
+		}
+		c := r.receive("q", n)
+		for i := range n {
+			r.send("q", msg(fmt.Sprint(i)))
+			if err := c.trySettle(c.one(), Outcome{Kind: DeadLetter, Reason: "why"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r.crash()
+		synctest.Wait()
+		counters, err := r.Counters("target")
+		if err != nil || counters.Refused != n {
+			t.Errorf("%d forwards refused after the restart, want %d: %v", counters.Refused, n, err)
 		}
 	})
 }

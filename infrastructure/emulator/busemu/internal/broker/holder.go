@@ -66,10 +66,16 @@ func (h *holder) add(messages []*message, later *callbacks) {
 	h.put(messages, now, later)
 	h.forward(later)
 	h.serve(now, later)
-	if h.config.forwardTo == "" {
-		h.swapOut(messages)
-	}
+	h.swapOut(messages)
 	h.arm()
+}
+
+// swapOut swaps messages out, if memory is short. A holder that forwards keeps its messages in
+// memory, because they leave it at once and those that are refused would be read again.
+func (h *holder) swapOut(messages []*message) {
+	if h.config.forwardTo == "" {
+		h.stock.swapOut(messages)
+	}
 }
 
 // put is add without the delivery.

@@ -12,7 +12,7 @@ type PeekOptions struct {
 }
 
 // Peek returns messages without locking them: ready, locked, deferred and scheduled ones, in
-// order of sequence number. It refuses nothing; an unknown session has no messages.
+// order of sequence number. A topic is refused (NotAllowed); an unknown session has no messages.
 //
 // Source: com.microsoft:peek-message, azservicebus internal/mgmt.go.
 func (b *Broker) Peek(path string, o PeekOptions) ([]Delivery, error) {

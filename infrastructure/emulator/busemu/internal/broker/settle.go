@@ -132,7 +132,7 @@ func (o *alteration) publish(*callbacks) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	m.unsaved--
-	if m.place == inDeferred && !h.gone && h.config.forwardTo == "" {
+	if m.place == inDeferred && !h.gone {
 		h.swapOut([]*message{m})
 	}
 }

@@ -14,7 +14,7 @@ type alarm struct {
 	index int   // in the heap plus 1, 0 = not in it; guarded by timers.mu
 }
 
-// timers is a heap of alarms with the goroutine that serves it. Owners set an alarm only to an
+// timers is a heap of alarms with the goroutine that serves it. A holder sets its alarm only to an
 // earlier time, so that a message rarely touches the heap.
 type timers struct {
 	now  func() int64

@@ -14,6 +14,7 @@ func (c *catalog) CreateTopic(ctx context.Context, p Topic) (TopicInfo, error) {
 	if err := validateTopic(c.engine, &p); err != nil {
 		return TopicInfo{}, err
 	}
+	p.Subscriptions = nil // the catalog has them
 	var info TopicInfo
 	err := c.administer(ctx, func(a *administration) error {
 		if err := c.checkNameFree(p.Name); err != nil {

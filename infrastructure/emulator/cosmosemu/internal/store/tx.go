@@ -15,7 +15,7 @@ import (
 type Item struct {
 	ETag   string
 	Body   []byte // the JSON text with its system properties
-	Number uint64 // increases with every insertion into the container
+	Number uint64 // increases with every insertion into a physical partition
 	LSN    uint64 // of its last write
 }
 
