@@ -11,34 +11,21 @@ type API struct {
 	Log       Log       `envPrefix:"LOG_"`
 	Auth      Auth      // FEEDBOX_AUTH and FEEDBOX_AUTH_
 
-	// Listen is the address of the public listener.
-	Listen string `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
-	// OpsListen is the address of probes and metrics.
-	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
-	// PublicURL is the base URL that clients use, for absolute links.
-	PublicURL string `env:"API_PUBLIC_URL" doc:"scheme and host by which clients reach the API, for links; default relative links"`
-	// RequirePrecondition refuses changes without If-Match.
-	RequirePrecondition bool `env:"API_REQUIRE_PRECONDITION" envDefault:"false" doc:"refuse updates and deletions without If-Match with 428"`
-	// RequestTimeout bounds one request.
-	RequestTimeout time.Duration `env:"API_REQUEST_TIMEOUT" envDefault:"20s" min:"100ms" max:"5m" doc:"longest handling of one request"`
-	// MaxInFlight bounds the requests handled at the same time.
-	MaxInFlight int `env:"API_MAX_IN_FLIGHT" envDefault:"512" min:"1" max:"1000000" doc:"requests handled at the same time, counted once their bodies have arrived; beyond, 503"`
-	// MaxConnections bounds the open connections.
-	MaxConnections int `env:"API_MAX_CONNECTIONS" envDefault:"2000" min:"1" max:"1000000" doc:"open connections; one more takes the place of the longest idle one; each costs some 20 KB, and 64 KB more while a body arrives"`
-	// RateLimit and RateBurst bound the requests of each caller.
-	RateLimit float64 `env:"API_RATE_LIMIT" envDefault:"100" min:"0" max:"1000000" doc:"requests per second of each authenticated caller on average, and of refusals to each address; beyond, 429; 0 is no limit"`
-	RateBurst int     `env:"API_RATE_BURST" envDefault:"200" min:"1" max:"1000000" doc:"requests of each authenticated caller at once"`
-	// TokenKeys protect continuation tokens.
-	TokenKeys TokenKeys `env:"API_TOKEN_KEYS" doc:"keys that protect continuation tokens, base64 of at least 32 random bytes, separated by commas, the first is used for new tokens; default a random key of this process"`
-	// DeletedTTL is how long a deleted contact stays in the container.
-	DeletedTTL time.Duration `env:"DELETED_TTL" envDefault:"720h" min:"1m" max:"87600h" doc:"lifetime of a deleted contact, whose personal data is then gone"`
-	// IdempotencyTTL is how long the idempotency key of an update is remembered.
-	IdempotencyTTL time.Duration `env:"IDEMPOTENCY_TTL" envDefault:"24h" min:"1m" max:"87600h" doc:"how long the Idempotency-Key of an update is remembered; that of a creation is as long as the contact exists"`
-	// Audit keeps an entry for each commit of a contact, for AuditTTL.
-	Audit    bool          `env:"AUDIT" envDefault:"false" doc:"keep and offer an audit trail of each contact: who changed it when, with which events"`
-	AuditTTL time.Duration `env:"AUDIT_TTL" envDefault:"8760h" min:"1m" max:"87600h" doc:"lifetime of audit entries"`
-	// EventTTL is how long an event document lives in the container.
-	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
+	Listen              string        `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
+	OpsListen           string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
+	PublicURL           string        `env:"API_PUBLIC_URL" doc:"scheme and host by which clients reach the API, for links; default relative links"`
+	RequirePrecondition bool          `env:"API_REQUIRE_PRECONDITION" envDefault:"false" doc:"refuse updates and deletions without If-Match with 428"`
+	RequestTimeout      time.Duration `env:"API_REQUEST_TIMEOUT" envDefault:"20s" min:"100ms" max:"5m" doc:"longest handling of one request"`
+	MaxInFlight         int           `env:"API_MAX_IN_FLIGHT" envDefault:"512" min:"1" max:"1000000" doc:"requests handled at the same time, counted once their bodies have arrived; beyond, 503"`
+	MaxConnections      int           `env:"API_MAX_CONNECTIONS" envDefault:"2000" min:"1" max:"1000000" doc:"open connections; one more takes the place of the longest idle one; each costs some 20 KB, and 64 KB more while a body arrives"`
+	RateLimit           float64       `env:"API_RATE_LIMIT" envDefault:"100" min:"0" max:"1000000" doc:"requests per second of each authenticated caller on average, and of refusals to each address; beyond, 429; 0 is no limit"`
+	RateBurst           int           `env:"API_RATE_BURST" envDefault:"200" min:"1" max:"1000000" doc:"requests of each authenticated caller at once"`
+	TokenKeys           TokenKeys     `env:"API_TOKEN_KEYS" doc:"keys that protect continuation tokens, base64 of at least 32 random bytes, separated by commas, the first is used for new tokens; default a random key of this process"`
+	DeletedTTL          time.Duration `env:"DELETED_TTL" envDefault:"720h" min:"1m" max:"87600h" doc:"lifetime of a deleted contact, whose personal data is then gone"`
+	IdempotencyTTL      time.Duration `env:"IDEMPOTENCY_TTL" envDefault:"24h" min:"1m" max:"87600h" doc:"how long the Idempotency-Key of an update is remembered; that of a creation is as long as the contact exists"`
+	Audit               bool          `env:"AUDIT" envDefault:"false" doc:"keep and offer an audit trail of each contact: who changed it when, with which events"`
+	AuditTTL            time.Duration `env:"AUDIT_TTL" envDefault:"8760h" min:"1m" max:"87600h" doc:"lifetime of audit entries"`
+	EventTTL            time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
 	// DrainTimeout bounds the graceful stop, DrainDelay included.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
 	// DrainDelay is how long the API still accepts requests after /readyz answers 503, so
@@ -46,7 +33,7 @@ type API struct {
 	// DrainTimeout.
 	DrainDelay time.Duration `env:"API_DRAIN_DELAY" min:"0s" max:"5m" doc:"part of FEEDBOX_DRAIN_TIMEOUT in which /readyz says 503 already and requests are still taken, so that balancers can look elsewhere; default a quarter of it"`
 
-	settings settings
+	settings
 }
 
 // LoadAPI reads the API's configuration from environ, a list of NAME=value in
@@ -76,6 +63,3 @@ func (c *API) deriveDrain(report *report) {
 		report.add(name, "is "+c.DrainDelay.String()+", more than half of "+whole+", "+c.DrainTimeout.String(), "requests under way need time to end: lower the first or raise the second")
 	}
 }
-
-// Settings lists every value with its source, secrets masked.
-func (c *API) Settings() []Setting { return c.settings.list() }

@@ -7,15 +7,10 @@ import (
 
 // Auth configures the authentication of the callers of the API.
 type Auth struct {
-	// Mode is none, apikey or entra.
-	Mode string `env:"AUTH" envDefault:"none" oneof:"none|apikey|entra" doc:"who may call the API, and open the operations page: none (everybody, on loopback addresses only), apikey or entra"`
-	// Insecure allows mode none on addresses that others can reach.
-	Insecure bool `env:"AUTH_INSECURE" envDefault:"false" doc:"allow FEEDBOX_AUTH=none on an address that others can reach"`
-	// APIKeys are the callers of mode apikey.
-	APIKeys APIKeys `env:"AUTH_API_KEYS" doc:"callers of mode apikey: name:read:HASH or name:write:HASH, separated by commas; HASH is the SHA-256 of the key in hexadecimal"`
-	// Issuer signs the tokens of mode entra.
-	Issuer string `env:"AUTH_ISSUER" doc:"issuer of the tokens of mode entra, for example https://login.microsoftonline.com/TENANT/v2.0"`
-	// Audiences are the accepted audiences of tokens in mode entra.
+	Mode      string   `env:"AUTH" envDefault:"none" oneof:"none|apikey|entra" doc:"who may call the API, and open the operations page: none (everybody, on loopback addresses only), apikey or entra"`
+	Insecure  bool     `env:"AUTH_INSECURE" envDefault:"false" doc:"allow FEEDBOX_AUTH=none on an address that others can reach"`
+	APIKeys   APIKeys  `env:"AUTH_API_KEYS" doc:"callers of mode apikey: name:read:HASH or name:write:HASH, separated by commas; HASH is the SHA-256 of the key in hexadecimal"`
+	Issuer    string   `env:"AUTH_ISSUER" doc:"issuer of the tokens of mode entra, for example https://login.microsoftonline.com/TENANT/v2.0"`
 	Audiences []string `env:"AUTH_AUDIENCE" doc:"audiences of the tokens of mode entra, separated by commas: application id URI or client id"`
 }
 

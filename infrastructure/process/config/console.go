@@ -1,7 +1,6 @@
 package config
 
 import (
-	"log/slog"
 	"net/url"
 	"regexp"
 	"time"
@@ -12,18 +11,14 @@ type Console struct {
 	Log  Log  `envPrefix:"LOG_"`
 	Auth Auth // FEEDBOX_AUTH and FEEDBOX_AUTH_
 
-	// Listen is the address of the page.
 	Listen string `env:"CONSOLE_LISTEN" envDefault:"127.0.0.1:8070" check:"listen" doc:"address of the operations page"`
 	// Prefix is the path it is served under, for a proxy that serves other things beside it.
-	Prefix string `env:"CONSOLE_PREFIX" doc:"path that all addresses of the operations page begin with, such as /feedbox; default none"`
-	// Metrics are read from the relays and the API.
-	Metrics []string `env:"CONSOLE_METRICS" doc:"addresses of the metrics of the relays, and of the API, separated by commas, such as http://relay:8090/metrics; default none: the operations page shows no rates then"`
-	// Management is the broker's management API, for the doctor.
-	Management string `env:"CONSOLE_MANAGEMENT" doc:"URL of the broker's management API, for emulators; default where the broker has it"`
-	// Window is the topic's duplicate window, which previews judge by.
-	Window time.Duration `env:"CONSOLE_WINDOW" envDefault:"10m" min:"20s" max:"168h" doc:"duplicate detection window of the topic, for previews of what is sent again"`
+	Prefix     string        `env:"CONSOLE_PREFIX" doc:"path that all addresses of the operations page begin with, such as /feedbox; default none"`
+	Metrics    []string      `env:"CONSOLE_METRICS" doc:"addresses of the metrics of the relays, and of the API, separated by commas, such as http://relay:8090/metrics; default none: the operations page shows no rates then"`
+	Management string        `env:"CONSOLE_MANAGEMENT" doc:"URL of the broker's management API, for emulators; default where the broker has it"`
+	Window     time.Duration `env:"CONSOLE_WINDOW" envDefault:"10m" min:"20s" max:"168h" doc:"duplicate detection window of the topic, for previews of what is sent again"`
 
-	settings settings
+	settings
 }
 
 var prefixForm = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`)
@@ -53,9 +48,3 @@ func isHTTP(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }
-
-// Settings lists every value with its source, secrets masked.
-func (c *Console) Settings() []Setting { return c.settings.list() }
-
-// LogValue shows the values that were set, masked where secret.
-func (c *Console) LogValue() slog.Value { return c.settings.logValue() }

@@ -4,6 +4,8 @@
 // It owns the names, defaults, units and limits of every FEEDBOX_ variable:
 // one tagged struct per process ([API], [Relay]) is the single source from
 // which loading, [Variables], documentation and deployment checks are derived.
+// The tag doc of a field describes it; a field has a comment only if there is
+// more to say.
 //
 // Invariants:
 //   - Loading reports every fault at once, never only the first: missing,

@@ -8,23 +8,16 @@ import (
 // Event is the contract with the writers of events: it selects the documents that are events
 // and names the members that fill a message.
 type Event struct {
-	// Types are the values that the type member of events has.
-	Types []string `env:"TYPES" envDefault:"domainEvent" doc:"types of the documents that are events, separated by commas"`
-	// TypeMember distinguishes events from other documents.
-	TypeMember string `env:"TYPE_MEMBER" envDefault:"type" doc:"member of a document that says its type"`
-	// IDMember is the message id.
-	IDMember string `env:"ID_MEMBER" envDefault:"id" doc:"member of an event that becomes the message id"`
-	// KeyMember is the session.
-	KeyMember string `env:"KEY_MEMBER" envDefault:"partitionKey" doc:"member of an event that becomes the session: the container's partition key path without the slash"`
-	// BodyMember is the message.
-	BodyMember string `env:"BODY_MEMBER" envDefault:"data" doc:"member of an event whose object becomes the message, byte for byte; . is the whole document"`
-	// SubjectMember and the following are members of the body, or with a leading slash of
-	// the document.
-	SubjectMember     string `env:"SUBJECT_MEMBER" envDefault:"action" doc:"member of the body, or /member of the document, that becomes the subject of the message"`
-	SequenceMember    string `env:"SEQUENCE_MEMBER" envDefault:"sequence" doc:"member of the body, or /member of the document, that counts the events of a key from 1; optional in documents"`
-	VersionMember     string `env:"VERSION_MEMBER" envDefault:"aggregateVersion" doc:"member of the body, or /member of the document, with the version of what the event happened to; optional in documents"`
-	CreatedAtMember   string `env:"CREATED_AT_MEMBER" envDefault:"createdAt" doc:"member of the body, or /member of the document, that says when it happened; optional in documents"`
-	TraceparentMember string `env:"TRACEPARENT_MEMBER" envDefault:"traceparent" doc:"member of the body, or /member of the document, with the W3C trace context; optional in documents"`
+	Types             []string `env:"TYPES" envDefault:"domainEvent" doc:"types of the documents that are events, separated by commas"`
+	TypeMember        string   `env:"TYPE_MEMBER" envDefault:"type" doc:"member of a document that says its type"`
+	IDMember          string   `env:"ID_MEMBER" envDefault:"id" doc:"member of an event that becomes the message id"`
+	KeyMember         string   `env:"KEY_MEMBER" envDefault:"partitionKey" doc:"member of an event that becomes the session: the container's partition key path without the slash"`
+	BodyMember        string   `env:"BODY_MEMBER" envDefault:"data" doc:"member of an event whose object becomes the message, byte for byte; . is the whole document"`
+	SubjectMember     string   `env:"SUBJECT_MEMBER" envDefault:"action" doc:"member of the body, or /member of the document, that becomes the subject of the message"`
+	SequenceMember    string   `env:"SEQUENCE_MEMBER" envDefault:"sequence" doc:"member of the body, or /member of the document, that counts the events of a key from 1; optional in documents"`
+	VersionMember     string   `env:"VERSION_MEMBER" envDefault:"aggregateVersion" doc:"member of the body, or /member of the document, with the version of what the event happened to; optional in documents"`
+	CreatedAtMember   string   `env:"CREATED_AT_MEMBER" envDefault:"createdAt" doc:"member of the body, or /member of the document, that says when it happened; optional in documents"`
+	TraceparentMember string   `env:"TRACEPARENT_MEMBER" envDefault:"traceparent" doc:"member of the body, or /member of the document, with the W3C trace context; optional in documents"`
 }
 
 // checkEvent refuses names that no member has, and one name for two.

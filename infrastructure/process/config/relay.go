@@ -23,27 +23,20 @@ type Relay struct {
 	Lease      Lease      `envPrefix:"LEASE_"`
 	Log        Log        `envPrefix:"LOG_"`
 
-	// Processor names the set of leases; relays that share it share the work.
 	Processor string `env:"PROCESSOR" envDefault:"feedbox" check:"name" doc:"name of the lease set; relays with the same name share the work"`
 	// Instance names this process; it must be unique among the relays.
-	Instance string `env:"INSTANCE" check:"name" doc:"name of this process among the relays; default the host name and a random part"`
-	// Start is the position in a container that no relay has read before.
-	Start Start `env:"RELAY_START" envDefault:"beginning" doc:"where to begin without checkpoints: beginning, now or a time such as 2026-01-31T08:00:00Z"`
-	// MaxItems is the page size of the change feed; 0 for the default of the store.
-	MaxItems int `env:"RELAY_MAX_ITEMS" envDefault:"0" min:"0" max:"10000" doc:"documents asked for in one page of the change feed; 0: 100, and 1000 of PostgreSQL; a transaction is never cut"`
-	// PollMin is the shortest pause after an empty page.
-	PollMin time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive; with PostgreSQL a read waits itself, and this is at most 1 ms"`
-	// PollMax is the longest pause after an empty page.
-	PollMax time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
+	Instance string        `env:"INSTANCE" check:"name" doc:"name of this process among the relays; default the host name and a random part"`
+	Start    Start         `env:"RELAY_START" envDefault:"beginning" doc:"where to begin without checkpoints: beginning, now or a time such as 2026-01-31T08:00:00Z"`
+	MaxItems int           `env:"RELAY_MAX_ITEMS" envDefault:"0" min:"0" max:"10000" doc:"documents asked for in one page of the change feed; 0: 100, and 1000 of PostgreSQL; a transaction is never cut"`
+	PollMin  time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive; with PostgreSQL a read waits itself, and this is at most 1 ms"`
+	PollMax  time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
 	// EventTTL is the lifetime that the API gives to events; the relay warns
 	// when unsent events approach it.
-	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
-	// OpsListen is the address of probes and metrics.
-	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
-	// DrainTimeout bounds the graceful stop.
+	EventTTL     time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
+	OpsListen    string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
 
-	settings settings
+	settings
 }
 
 // WaitLimit is how long an event may be retried while others are sent; then its key is parked.
@@ -83,9 +76,6 @@ func LoadRelay(environ []string) (*Relay, error) {
 	c.settings = report.settings
 	return c, report.err()
 }
-
-// Settings lists every value with its source, secrets masked.
-func (c *Relay) Settings() []Setting { return c.settings.list() }
 
 // deriveLease fills the timings that were not given and refuses a renewal
 // that leaves no room for a failed attempt before the lease expires.

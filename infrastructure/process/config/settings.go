@@ -33,7 +33,8 @@ type Setting struct {
 // settings keeps the effective values in the order of the struct's fields.
 type settings []Setting
 
-func (s settings) list() []Setting { return append([]Setting(nil), s...) }
+// Settings lists every value with its source, secrets masked.
+func (s settings) Settings() []Setting { return slices.Clone(s) }
 
 func (s *settings) record(v Variable, field reflect.Value, set bool) {
 	setting := Setting{Name: v.Name, Value: fmt.Sprint(field.Interface()), Source: SourceUnset, Secret: v.Secret}
@@ -62,12 +63,7 @@ func (s settings) derive(name, value string) {
 }
 
 // LogValue shows the values that were set, masked where secret.
-func (c *API) LogValue() slog.Value { return c.settings.logValue() }
-
-// LogValue shows the values that were set, masked where secret.
-func (c *Relay) LogValue() slog.Value { return c.settings.logValue() }
-
-func (s settings) logValue() slog.Value {
+func (s settings) LogValue() slog.Value {
 	var attrs []slog.Attr
 	for _, one := range s {
 		if one.Source == SourceEnv || one.Source == SourceDerived {
