@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"feedbox/infrastructure/lab/workload"
+	"feedbox/infrastructure/process/config"
 )
 
 // loading has the flags of load.
@@ -101,16 +101,11 @@ func (l *loading) intent() string {
 	return text
 }
 
-func isURL(text string) bool {
-	u, err := url.Parse(text)
-	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
-}
-
 func (l *loading) validate() error {
 	switch {
 	case l.api != "" && l.readyFile != "":
 		return errors.New("--api and --ready-file exclude each other: leave one out")
-	case l.api != "" && !isURL(l.api):
+	case l.api != "" && !config.IsHTTP(l.api):
 		return fmt.Errorf("--api %q: give a URL such as http://127.0.0.1:8080", l.api)
 	case l.history == "":
 		return errors.New("--history is missing: give the file to write")

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"go.uber.org/fx"
@@ -56,7 +55,7 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 	if err != nil {
 		return nil, err
 	}
-	shared, err := telemetry.Start(ctx, "feedbox-dev", &telemetry.Options{Version: "dev", LookupEnv: lookup(environ)})
+	shared, err := telemetry.Start(ctx, "feedbox-dev", &telemetry.Options{Version: "dev", LookupEnv: func(name string) (string, bool) { return config.Lookup(environ, name) }})
 	if err != nil {
 		return nil, err
 	}
@@ -77,18 +76,6 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 	s.relay = fx.New(wiring.Relay(relayConfig, around))
 	s.subscriber, err = e.broker.subscriber(ctx, &e, opts.record, screen, log)
 	return s, err
-}
-
-// lookup returns a function that finds a variable in environ; the last one of a name wins.
-func lookup(environ []string) func(name string) (string, bool) {
-	return func(name string) (string, bool) {
-		for _, entry := range slices.Backward(environ) {
-			if key, value, _ := strings.Cut(entry, "="); key == name {
-				return value, true
-			}
-		}
-		return "", false
-	}
 }
 
 // run starts the parts in order, runs until, and stops the parts in reverse order. It ends

@@ -25,7 +25,7 @@ func firestoreStore(u *url.URL, environ []string) store {
 		return nil
 	}
 	query := u.Query()
-	if host, _ := lookup(environ)("FIRESTORE_EMULATOR_HOST"); host != "" {
+	if host, _ := config.Lookup(environ, "FIRESTORE_EMULATOR_HOST"); host != "" {
 		query.Set("emulator", host)
 		u.RawQuery = query.Encode()
 	}

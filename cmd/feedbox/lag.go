@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -117,11 +118,7 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 		if !r.Known {
 			behind, oldest = "?", "?"
 		}
-		owner := r.Owner
-		if owner == "" {
-			owner = "(none)"
-		}
-		table.Row(r.Lease, console.Tail(owner, lagOwnerWidth), behind, oldest, r.Checkpoint, r.Delivered, r.Health)
+		table.Row(r.Lease, console.Tail(cmp.Or(r.Owner, "(none)"), lagOwnerWidth), behind, oldest, r.Checkpoint, r.Delivered, r.Health)
 	}
 	if err := table.Write(p.out, "there are no leases of processor "+cfg.Processor+" yet: no relay has started"); err != nil {
 		return err

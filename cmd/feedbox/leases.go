@@ -60,6 +60,19 @@ func newLeaseView(l changefeed.Lease, silent time.Duration) leaseView {
 	return v
 }
 
+// healthOf formats the condition of a range, and for how long it has lasted. For an expired
+// lease that is the silence of its owner.
+func healthOf(r operator.Range, now time.Time) string {
+	condition, lasted := r.Condition(now)
+	switch {
+	case condition == operator.Expired:
+		return "expired, owner silent for " + console.Age(lasted)
+	case lasted > 0:
+		return string(condition) + " for " + console.Age(lasted)
+	}
+	return string(condition)
+}
+
 // pending lists the requests of operators that the owner has not carried out yet.
 func pending(r changefeed.Request) []string {
 	var w []string

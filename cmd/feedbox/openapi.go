@@ -2,12 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,14 +14,12 @@ import (
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/httpapi/contacts"
+	"feedbox/infrastructure/process/config"
 )
 
 func (p *program) openAPICommand() *cobra.Command {
 	options := &httpapi.Options{PublicURL: p.variable("FEEDBOX_API_PUBLIC_URL")}
-	mode := "none"
-	if set := p.variable("FEEDBOX_AUTH"); set != "" {
-		mode = set
-	}
+	mode := cmp.Or(p.variable("FEEDBOX_AUTH"), "none")
 	cmd := &cobra.Command{
 		Use:   "openapi",
 		Short: "Print the OpenAPI 3.1 document of the contacts API",
@@ -48,14 +45,10 @@ func (p *program) openAPICommand() *cobra.Command {
 // does not contain.
 var documented = map[string]auth.Authenticator{"none": auth.Open{}, "apikey": &auth.APIKeys{}, "entra": &auth.Entra{}}
 
-// variable returns a variable of the environment, the last of its name.
+// variable returns a variable of the environment.
 func (p *program) variable(name string) string {
-	for _, entry := range slices.Backward(p.environ) {
-		if key, value, _ := strings.Cut(entry, "="); key == name {
-			return value
-		}
-	}
-	return ""
+	value, _ := config.Lookup(p.environ, name)
+	return value
 }
 
 func (p *program) printOpenAPI(ctx context.Context, options *httpapi.Options) error {

@@ -11,7 +11,6 @@ import (
 	"os/user"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/spf13/cobra"
 
 	"feedbox/domain/fault"
@@ -67,10 +66,10 @@ func advise(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = fmt.Errorf("%w: %w", errNoAnswer, err)
 	}
-	throttled := fault.Is(err, fault.Throttled)
-	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok {
+	status := azure.StatusOf(err)
+	throttled := fault.Is(err, fault.Throttled) || status == http.StatusTooManyRequests
+	if status != 0 {
 		err = &shortened{text: azure.Brief(err), err: err}
-		throttled = throttled || reply.StatusCode == http.StatusTooManyRequests
 	}
 	if throttled {
 		return console.Advise(err, "try again in a moment, or give the account more request units")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -28,11 +29,7 @@ func (p *program) parkedLsCommand() *cobra.Command {
 				for i, g := range gates {
 					v := newGateView(g)
 					views[i] = v
-					trouble := v.Failure
-					if trouble == "" {
-						trouble = v.Error
-					}
-					table.Row(v.Key, v.Events, v.Reason, console.Age(time.Since(v.ParkedAt))+" ago", v.state(), console.Short(trouble, 60))
+					table.Row(v.Key, v.Events, v.Reason, console.Age(time.Since(v.ParkedAt))+" ago", v.state(), console.Short(cmp.Or(v.Failure, v.Error), 60))
 				}
 				return p.write(format, views, table, "no key is parked")
 			})

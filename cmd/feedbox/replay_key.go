@@ -2,15 +2,14 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/spf13/cobra"
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/azure"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
 )
@@ -56,13 +55,12 @@ func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
 }
 
 func replayKeyAdvice(key string, err error) error {
-	reply, _ := errors.AsType[*azcore.ResponseError](err)
 	switch {
 	case fault.Is(err, fault.Conflict):
 		return console.Advise(err, "feedbox parked retry "+key+" sends the parked events in order")
 	case fault.Is(err, fault.Invalid):
 		return console.Advise(err, "correct the document or delete it; until then consumers can read the contact itself")
-	case reply != nil && reply.StatusCode == http.StatusForbidden:
+	case azure.StatusOf(err) == http.StatusForbidden:
 		return console.Advise(err, "use an identity with Cosmos DB Built-in Data Reader: a relay may not query the data container, but this command must")
 	}
 	return err

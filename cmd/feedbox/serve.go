@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 
 	"feedbox/infrastructure/operator"
@@ -12,6 +13,36 @@ import (
 	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/wiring"
 )
+
+func (p *program) apiCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "api",
+		Short: "Serve the contacts API until SIGTERM",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.LoadAPI(p.environ)
+			if err != nil {
+				return err
+			}
+			return p.serve(cmd.Context(), operator.ProcessAPI, cfg.Log, cfg.Listen, cfg.OpsListen, cfg, func(given wiring.Params) fx.Option { return wiring.API(cfg, given) })
+		},
+	}
+}
+
+func (p *program) relayCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "relay",
+		Short: "Send the events of the change feed to Service Bus until SIGTERM",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg, err := config.LoadRelay(p.environ)
+			if err != nil {
+				return err
+			}
+			return p.serve(cmd.Context(), operator.ProcessRelay, cfg.Log, "", cfg.OpsListen, cfg, func(given wiring.Params) fx.Option { return wiring.Relay(cfg, given) })
+		},
+	}
+}
 
 // serve runs a process until SIGTERM, on the addresses api and ops. api may be empty.
 func (p *program) serve(ctx context.Context, process operator.Process, logged config.Log, api, ops string, cfg any, module func(wiring.Params) fx.Option) error {

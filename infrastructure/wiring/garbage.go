@@ -2,7 +2,8 @@ package wiring
 
 import (
 	"runtime/debug"
-	"strings"
+
+	"feedbox/infrastructure/process/config"
 )
 
 // The garbage collector settings of a service trade memory for CPU time.
@@ -24,18 +25,10 @@ const (
 // CollectLess applies GarbagePercent and GarbageLimit to this process. If environ, a list of
 // NAME=value, has GOGC or GOMEMLIMIT, the operator's setting stays (package runtime).
 func CollectLess(environ []string) {
-	given := func(name string) bool {
-		for _, e := range environ {
-			if value, found := strings.CutPrefix(e, name+"="); found && value != "" {
-				return true
-			}
-		}
-		return false
-	}
-	if !given("GOGC") {
+	if gogc, _ := config.Lookup(environ, "GOGC"); gogc == "" {
 		debug.SetGCPercent(GarbagePercent)
 	}
-	if !given("GOMEMLIMIT") {
+	if limit, _ := config.Lookup(environ, "GOMEMLIMIT"); limit == "" {
 		debug.SetMemoryLimit(GarbageLimit)
 	}
 }

@@ -71,11 +71,10 @@ func checkStore(report *report, s Store, c Cosmos, p Postgres, f Firestore) {
 
 // deriveEmulator takes the address of the emulator from the variable of Google's clients.
 func deriveEmulator(report *report, f *Firestore, environ []string) {
-	for _, pair := range environ {
-		if host, found := strings.CutPrefix(pair, "FIRESTORE_EMULATOR_HOST="); found && host != "" && !report.settings.given("FEEDBOX_FIRESTORE_EMULATOR_HOST") {
-			f.EmulatorHost = host
-			report.settings.derive("FEEDBOX_FIRESTORE_EMULATOR_HOST", host)
-		}
+	const name = "FEEDBOX_FIRESTORE_EMULATOR_HOST"
+	if host, _ := Lookup(environ, "FIRESTORE_EMULATOR_HOST"); host != "" && !report.settings.given(name) {
+		f.EmulatorHost = host
+		report.settings.derive(name, host)
 	}
 }
 

@@ -33,18 +33,19 @@ func LoadConsole(environ []string) (*Console, error) {
 		report.add("FEEDBOX_CONSOLE_PREFIX", "is not a path", "begin with a slash, do not end with one, and use letters, digits and -._~, for example /feedbox")
 	}
 	for _, address := range c.Metrics {
-		if !isHTTP(address) {
+		if !IsHTTP(address) {
 			report.add("FEEDBOX_CONSOLE_METRICS", "holds "+address+", which is not a URL", "write for example http://relay:8090/metrics")
 		}
 	}
-	if c.Management != "" && !isHTTP(c.Management) {
+	if c.Management != "" && !IsHTTP(c.Management) {
 		report.add("FEEDBOX_CONSOLE_MANAGEMENT", "is not a URL", "write for example http://127.0.0.1:5300")
 	}
 	c.settings = report.settings
 	return c, report.err()
 }
 
-func isHTTP(text string) bool {
+// IsHTTP reports whether text is an http or https URL.
+func IsHTTP(text string) bool {
 	u, err := url.Parse(text)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
 }

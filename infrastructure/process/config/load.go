@@ -46,6 +46,16 @@ func load(target any, environ []string) *report {
 	return report
 }
 
+// Lookup finds a variable in environ, a list of NAME=value; the last one of a name counts.
+func Lookup(environ []string, name string) (value string, found bool) {
+	for _, pair := range slices.Backward(environ) {
+		if key, value, _ := strings.Cut(pair, "="); key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
 // serviceLink matches the variables that Kubernetes adds to the environment of each container
 // for a service whose name begins with feedbox: FEEDBOX_API_SERVICE_HOST,
 // FEEDBOX_API_SERVICE_PORT_HTTP, FEEDBOX_API_PORT=tcp://..., FEEDBOX_API_PORT_80_TCP_ADDR.

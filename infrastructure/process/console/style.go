@@ -1,6 +1,11 @@
 package console
 
-import "strings"
+import (
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+)
 
 // Style marks text by colour for people. Its zero value leaves text as it is.
 type Style struct{ on bool }
@@ -46,3 +51,13 @@ func (s Style) paint(code, text string) string {
 	}
 	return "\x1b[" + code + "m" + text + "\x1b[0m"
 }
+
+// IsTerminal reports whether a reader or writer is a terminal. Other
+// character devices, such as /dev/null, are not.
+func IsTerminal(stream any) bool {
+	file, ok := stream.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// Clear is the control sequence that moves to the top left and erases the rest.
+const Clear = "\x1b[H\x1b[2J"

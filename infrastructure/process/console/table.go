@@ -48,10 +48,8 @@ func (t *Table) Write(w io.Writer, empty string) error {
 		return err
 	}
 	var out strings.Builder
-	widths, last := t.widths(), Width(w)
-	for _, width := range widths {
-		last -= width + 2
-	}
+	widths := t.widths()
+	last := Width(w) - sum(widths)
 	if len(t.heading) > 0 {
 		line(&out, t.heading, widths, last, nil)
 	}
@@ -84,12 +82,11 @@ func line(out *strings.Builder, row []string, widths []int, room int, paint func
 	if paint == nil {
 		paint = func(_ int, text string) string { return text }
 	}
-	indent := 0
 	for i, width := range widths {
 		out.WriteString(paint(i, row[i]))
 		out.WriteString(strings.Repeat(" ", width+2-utf8.RuneCountInString(row[i])))
-		indent += width + 2
 	}
+	indent := sum(widths)
 	end := len(row) - 1
 	parts := Wrap(row[end], max(room, minLast))
 	if len(parts) > 1 && room < minLast || room < utf8.RuneCountInString(parts[0]) {

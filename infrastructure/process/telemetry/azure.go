@@ -55,8 +55,6 @@ func spanKind(kind tracing.SpanKind) trace.SpanKind {
 		return trace.SpanKindProducer
 	case tracing.SpanKindConsumer:
 		return trace.SpanKindConsumer
-	case tracing.SpanKindInternal:
-		return trace.SpanKindInternal
 	default:
 		return trace.SpanKindInternal
 	}
@@ -68,8 +66,6 @@ func statusCode(status tracing.SpanStatus) codes.Code {
 		return codes.Error
 	case tracing.SpanStatusOK:
 		return codes.Ok
-	case tracing.SpanStatusUnset:
-		return codes.Unset
 	default:
 		return codes.Unset
 	}

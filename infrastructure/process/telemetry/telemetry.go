@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	otelprometheus "go.opentelemetry.io/otel/exporters/prometheus"
@@ -64,6 +66,23 @@ func Start(ctx context.Context, service string, o *Options) (*Telemetry, error) 
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
 	return t, nil
+}
+
+// describe builds the resource that every metric and span carries. The
+// variables OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME win over the code.
+func describe(ctx context.Context, service string, o *Options) (*resource.Resource, error) {
+	attributes := []attribute.KeyValue{
+		attribute.String("service.name", service),
+		attribute.String("service.version", cmp.Or(o.Version, "unknown")),
+	}
+	if o.Instance != "" {
+		attributes = append(attributes, attribute.String("service.instance.id", o.Instance))
+	}
+	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attributes...), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("telemetry resource: %w", err)
+	}
+	return res, nil
 }
 
 // Shutdown flushes pending data and ends all exporters. ctx bounds it.
