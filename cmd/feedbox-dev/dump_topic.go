@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"golang.org/x/sync/errgroup"
+
+	"feedbox/infrastructure/lab/recorder"
 )
 
 // sessionsAtOnce is the number of sessions that are emptied concurrently.
@@ -129,17 +130,6 @@ const (
 // recordOf returns the record of a message. Missing members stay empty; verify refuses such
 // a record.
 func recordOf(m *azservicebus.ReceivedMessage) messageRecord {
-	var body struct{ AggregateVersion, Sequence int64 }
-	_ = json.Unmarshal(m.Body, &body) // sequence stays 0 if the body is no event; verify refuses that
-	r := messageRecord{ID: m.MessageID, Version: body.AggregateVersion, Sequence: body.Sequence}
-	if m.SessionID != nil {
-		r.Session = *m.SessionID
-	}
-	if m.Subject != nil {
-		r.Subject = *m.Subject
-	}
-	if m.SequenceNumber != nil {
-		r.Number = *m.SequenceNumber
-	}
-	return r
+	a := recorder.Read(m)
+	return messageRecord{ID: a.ID, Session: a.Session, Subject: a.Subject, Version: a.Version, Sequence: a.Sequence, Number: a.Number}
 }

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu"
@@ -79,6 +82,23 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 		return nil, errors.Join(err, e.close())
 	}
 	return e, nil
+}
+
+// unwritable has the errors of a folder that cannot be written.
+var unwritable = []error{fs.ErrPermission, fs.ErrNotExist, syscall.ENOTDIR, syscall.EROFS, syscall.ENOSPC, syscall.EDQUOT}
+
+// adviseStore adds advice about the data folder to an emulator's start error. dir is "" for
+// an emulator in memory.
+func adviseStore(dir string, err error) error {
+	switch {
+	case err == nil || dir == "":
+		return err
+	case errors.Is(err, syscall.EAGAIN):
+		return fmt.Errorf("the data folder %s is in use by another process: stop that process, or give another --data-dir: %w", dir, err)
+	case slices.ContainsFunc(unwritable, func(cause error) bool { return errors.Is(err, cause) }):
+		return fmt.Errorf("the data folder %s cannot be written: make it writable, give another --data-dir, or use --ephemeral: %w", dir, err)
+	}
+	return fmt.Errorf("%w; if the data is damaged, move the folder %s away to start empty, or restore a copy", err, dir)
 }
 
 // ensureTopology creates missing containers and entities. It does not change existing ones.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -57,11 +58,7 @@ func (w *seenEvents) add(e *consumer.Event) {
 func (w *seenEvents) OfKey(key string) map[string]operations.Receipt {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	seen := make(map[string]operations.Receipt, len(w.byKey[key]))
-	for id, one := range w.byKey[key] {
-		seen[id] = one
-	}
-	return seen
+	return maps.Clone(w.byKey[key])
 }
 
 // last returns the last n events, latest first.

@@ -41,7 +41,7 @@ func (e *Explorer) read(ctx context.Context, v url.Values) (*document, error) {
 	}
 	answer, err := d.client.ReadItem(ctx, d.key, d.ID, nil)
 	if err != nil {
-		if status(err) == http.StatusNotFound {
+		if reply, ok := errors.AsType[*azcore.ResponseError](err); ok && reply.StatusCode == http.StatusNotFound {
 			return nil, missing("document", "See the documents of its container.")
 		}
 		return nil, cosmosRefused(err)
@@ -111,12 +111,4 @@ func (e *Explorer) replace(ctx context.Context, o *page.Order) error {
 	o.Say("replaced " + d.ID)
 	o.Next("See the document", addressOf("document", o.Values)+"?"+url.Values{"id": {d.ID}, "key": {d.Key}}.Encode())
 	return nil
-}
-
-// status returns the HTTP status of an error, 0 if there was no reply.
-func status(err error) int {
-	if answer, ok := errors.AsType[*azcore.ResponseError](err); ok {
-		return answer.StatusCode
-	}
-	return 0
 }

@@ -128,16 +128,23 @@ func (e *Engine) End(ctx context.Context, name string) error {
 	return nil
 }
 
+// activeFaults returns the names of the faults in effect that which selects.
+func (e *Engine) activeFaults(which func(*active) bool) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var names []string
+	for name, a := range e.active {
+		if which(a) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // endAll undoes all faults.
 func (e *Engine) endAll(ctx context.Context) error {
-	e.mu.Lock()
-	var names []string
-	for name := range e.active {
-		names = append(names, name)
-	}
-	e.mu.Unlock()
 	var errs []error
-	for _, name := range names {
+	for _, name := range e.activeFaults(func(*active) bool { return true }) {
 		if err := e.End(ctx, name); !errors.Is(err, ErrFault) { // ErrFault: it has ended meanwhile
 			errs = append(errs, err)
 		}

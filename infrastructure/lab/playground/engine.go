@@ -1,6 +1,7 @@
 package playground
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,21 +96,11 @@ type Entry struct {
 // Start starts relays, consumer and load. Call Close to stop them.
 func Start(ctx context.Context, options *Options) (*Engine, error) {
 	o := *options
-	if o.Relays == 0 {
-		o.Relays = 3
-	}
-	if o.Rate == 0 {
-		o.Rate = 50
-	}
-	if o.Round == 0 {
-		o.Round = 15 * time.Second
-	}
-	if o.Patience == 0 {
-		o.Patience = 30 * time.Second
-	}
-	if o.Seed == 0 {
-		o.Seed = rand.Uint64()
-	}
+	o.Relays = cmp.Or(o.Relays, 3)
+	o.Rate = cmp.Or(o.Rate, 50)
+	o.Round = cmp.Or(o.Round, 15*time.Second)
+	o.Patience = cmp.Or(o.Patience, 30*time.Second)
+	o.Seed = cmp.Or(o.Seed, rand.Uint64())
 	s, err := openStore(o.Cosmos, &o.Names)
 	if err != nil {
 		return nil, err

@@ -152,14 +152,10 @@ func throttle(_ context.Context, e *Engine) (string, func(context.Context) error
 		f := cosmosemu.Throttled(retryAfter)
 		return &f
 	})
-	return "three of four calls are answered with 429", undo(remove), nil
-}
-
-func undo(remove func()) func(context.Context) error {
-	return func(context.Context) error {
+	return "three of four calls are answered with 429", func(context.Context) error {
 		remove()
 		return nil
-	}
+	}, nil
 }
 
 func fillTopic(_ context.Context, e *Engine) (string, func(context.Context) error, error) {

@@ -228,10 +228,7 @@ func (j *judge) state() Verdict {
 	defer j.mu.Unlock()
 	v := j.verdict
 	v.Open = len(j.open)
-	v.Broken = map[string]int{}
-	for id, n := range j.verdict.Broken {
-		v.Broken[id] = n
-	}
+	v.Broken = maps.Clone(v.Broken)
 	v.Breaches = slices.Clone(v.Breaches)
 	for _, r := range j.open {
 		for _, breach := range r.live {

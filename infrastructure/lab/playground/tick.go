@@ -37,15 +37,7 @@ func (e *Engine) tick(ctx context.Context) {
 
 // expire undoes the faults that have expired.
 func (e *Engine) expire(ctx context.Context, now time.Time) {
-	e.mu.Lock()
-	var over []string
-	for name, a := range e.active {
-		if !now.Before(a.until) {
-			over = append(over, name)
-		}
-	}
-	e.mu.Unlock()
-	for _, name := range over {
+	for _, name := range e.activeFaults(func(a *active) bool { return !now.Before(a.until) }) {
 		_ = e.End(ctx, name) // which logs errors
 	}
 }
@@ -73,17 +65,10 @@ func (e *Engine) follow(now time.Time) {
 		}
 		f.During = e.meter.latency(f.Began, until)
 		if over {
-			f.After = e.meter.latency(f.Ended.Add(time.Second), earliest(now, f.Ended.Add(around)))
+			f.After = e.meter.latency(f.Ended.Add(time.Second), f.Ended.Add(min(now.Sub(f.Ended), around)))
 			f.Final = now.Sub(f.Ended) > watched+around
 		}
 	}
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 func latest(a, b time.Time) time.Time {

@@ -128,7 +128,7 @@ func (r *Recorder) drain(ctx context.Context, session *azservicebus.SessionRecei
 
 // keep reports a message unless it is a redelivery.
 func (r *Recorder) keep(m *azservicebus.ReceivedMessage) {
-	a := read(m)
+	a := Read(m)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, lately := r.numbers[a.Number]
@@ -144,7 +144,8 @@ func (r *Recorder) keep(m *azservicebus.ReceivedMessage) {
 	r.seen(a)
 }
 
-func read(m *azservicebus.ReceivedMessage) Arrival {
+// Read decodes a message. Members that it does not have are zero.
+func Read(m *azservicebus.ReceivedMessage) Arrival {
 	var data struct {
 		AggregateVersion int64 `json:"aggregateVersion"`
 		Sequence         int64 `json:"sequence"`

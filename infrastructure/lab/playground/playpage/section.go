@@ -102,11 +102,8 @@ func inWordsOf(e playground.Effect) effect {
 	if d := e.Ended.Sub(e.Began); d > 0 {
 		out.Lasted = short(d)
 	}
-	for _, l := range []playground.Latency{e.Before, e.During, e.After} {
-		out.Took = append(out.Took, short(l.P50))
-	}
-	for _, l := range []playground.Latency{e.Before, e.During, e.After} {
-		out.Took = append(out.Took, short(l.P99))
+	for _, d := range []time.Duration{e.Before.P50, e.During.P50, e.After.P50, e.Before.P99, e.During.P99, e.After.P99} {
+		out.Took = append(out.Took, short(d))
 	}
 	return out
 }
