@@ -15,16 +15,11 @@ import (
 // PageOptions configures a page besides its configuration. The zero value is for
 // production.
 type PageOptions struct {
-	// Title is the name of the page.
-	Title string
-	// Actions allows acts.
-	Actions bool
-	// After are sections that follow those of operations.
-	After []page.Section
-	// Links lead to other pages.
-	Links []page.Link
-	// Receipts knows the events that a consumer received.
-	Receipts operations.Receipts
+	Title    string
+	Actions  bool                // allow acts
+	After    []page.Section      // that follow those of operations
+	Links    []page.Link         // to other pages
+	Receipts operations.Receipts // of the events that a consumer received
 }
 
 // Page is the operations page of relays.

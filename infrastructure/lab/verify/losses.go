@@ -1,8 +1,6 @@
 package verify
 
-import (
-	"slices"
-)
+import "slices"
 
 // Loss is a report that events of a key are missing. First is 0 if the start of the gap is
 // unknown.

@@ -11,12 +11,9 @@ import (
 
 // Fault is one error in the configuration.
 type Fault struct {
-	// Variable is the full name of the variable at fault.
-	Variable string
-	// Problem completes the sentence that begins with the variable.
-	Problem string
-	// Hint is the advice; it may be empty.
-	Hint string
+	Variable string // its full name
+	Problem  string // completes the sentence that begins with the variable
+	Hint     string // the advice; it may be empty
 }
 
 // String returns one line.

@@ -20,14 +20,10 @@ const (
 
 // Setting is one effective value, ready to be shown.
 type Setting struct {
-	// Name is the variable.
-	Name string
-	// Value is its text; a secret is masked.
-	Value string
-	// Source is the origin of the value.
+	Name   string // of the variable
+	Value  string // a secret is masked
 	Source Source
-	// Secret reports that Value is masked.
-	Secret bool
+	Secret bool // Value is masked
 }
 
 // settings keeps the effective values in the order of the struct's fields.

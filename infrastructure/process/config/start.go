@@ -8,10 +8,8 @@ import (
 // Start is the position at which the relay begins to read a container without
 // checkpoints. With checkpoints it has no effect.
 type Start struct {
-	// Now skips everything that was written before the relay's first start.
-	Now bool
-	// Time skips everything written before this time; zero means no limit.
-	Time time.Time
+	Now  bool      // skip everything that was written before the relay's first start
+	Time time.Time // skip everything written before it; zero means no limit
 }
 
 // Beginning reports whether the whole container is read.

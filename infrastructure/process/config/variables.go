@@ -15,19 +15,14 @@ const testPrefix = Prefix + "TEST_"
 
 // Variable describes one environment variable.
 type Variable struct {
-	// Name is the full name, for example FEEDBOX_COSMOS_ENDPOINT.
-	Name string
+	Name string // in full, for example FEEDBOX_COSMOS_ENDPOINT
 	// Type is the form of the value: string, int, bool, duration, start,
 	// list or one of the allowed words separated by "|".
-	Type string
-	// Default is the text used when the variable is absent; "" for none.
-	Default string
-	// Doc is one line of explanation.
-	Doc string
-	// Secret values are masked wherever they are shown.
-	Secret bool
-	// Processes are the processes that read it: "api", "relay", "console".
-	Processes []string
+	Type      string
+	Default   string   // used when the variable is absent; "" for none
+	Doc       string   // one line of explanation
+	Secret    bool     // the value is masked wherever it is shown
+	Processes []string // that read it: "api", "relay", "console"
 
 	min, max, check string
 	index           []int

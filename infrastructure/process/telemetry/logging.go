@@ -16,10 +16,8 @@ import (
 // LogOptions select level and form of the log. The zero value logs from info
 // upwards, coloured on a terminal and as JSON elsewhere.
 type LogOptions struct {
-	// Level is debug, info, warn or error; default info.
-	Level string
-	// Format is auto, json or text; default auto.
-	Format string
+	Level  string // debug, info, warn or error; default info
+	Format string // auto, json or text; default auto
 	// NoColor keeps escape codes out of the text format; set it when the
 	// environment variable NO_COLOR is not empty.
 	NoColor bool

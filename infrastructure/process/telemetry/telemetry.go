@@ -23,10 +23,8 @@ import (
 
 // Options describe the process to the telemetry backend.
 type Options struct {
-	// Version of the build, for example v1.2.3; default unknown.
-	Version string
-	// Instance distinguishes processes of one service; default none.
-	Instance string
+	Version  string // of the build, for example v1.2.3; default unknown
+	Instance string // distinguishes processes of one service; default none
 	// LookupEnv finds OTEL_ variables; nil means that none is set. The
 	// exporters read their details (headers, time-outs) from the process's
 	// environment themselves.
@@ -36,12 +34,9 @@ type Options struct {
 // Telemetry holds the providers of one process. Its fields are safe for
 // concurrent use.
 type Telemetry struct {
-	// Meters makes the instruments.
-	Meters metric.MeterProvider
-	// Tracers makes the spans.
+	Meters  metric.MeterProvider
 	Tracers trace.TracerProvider
-	// Metrics serves all metrics in the Prometheus text format.
-	Metrics http.Handler
+	Metrics http.Handler // serves all metrics in the Prometheus text format
 
 	exporting bool // of traces
 	shutdown  []func(context.Context) error
