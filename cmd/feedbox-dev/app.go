@@ -60,10 +60,9 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
 	})
 	err := root.ExecuteContext(ctx)
-	if err == nil {
-		return exitOK
+	if err != nil {
+		_, _ = fmt.Fprintf(errOut, "feedbox-dev: %v\n", err)
 	}
-	_, _ = fmt.Fprintf(errOut, "feedbox-dev: %v\n", err)
 	return exitCode(err)
 }
 

@@ -11,8 +11,7 @@ import (
 )
 
 func envCommand(out io.Writer) *cobra.Command {
-	p := &place{}
-	cmd := &cobra.Command{
+	return onRunning(&cobra.Command{
 		Use:   "env",
 		Short: "Print environment variables for feedbox and curl",
 		Long: `Print shell commands that point feedbox and curl to the running feedbox-dev:
@@ -24,20 +23,10 @@ func envCommand(out io.Writer) *cobra.Command {
 They set the FEEDBOX_ variables of its emulators, and API, OPS and ADMIN to the
 addresses of the contacts API, the operations endpoints and the admin API of the
 Service Bus emulator.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.env(cmd.Context(), out) },
-	}
-	p.register(cmd.Flags())
-	return cmd
-}
-
-func (p *place) env(ctx context.Context, out io.Writer) error {
-	e, err := p.findLiving(ctx)
-	if err != nil {
+	}, func(_ context.Context, e *endpoints) error {
+		_, err := io.WriteString(out, exports("API", e.API, "OPS", e.Ops, "ADMIN", e.ServiceBusAdmin)+exports(e.variables()...))
 		return err
-	}
-	_, err = io.WriteString(out, exports("API", e.API, "OPS", e.Ops, "ADMIN", e.ServiceBusAdmin)+exports(e.variables()...))
-	return err
+	})
 }
 
 // variables returns the variables for store and broker: alternating names and values.

@@ -8,8 +8,7 @@ import (
 )
 
 func poisonCommand(out io.Writer) *cobra.Command {
-	p := &place{}
-	cmd := &cobra.Command{
+	return onRunning(&cobra.Command{
 		Use:   "poison",
 		Short: "Store an event that cannot be sent",
 		Long: `Store an event that cannot be sent, to try feedbox parked: it has no action, as if
@@ -18,22 +17,12 @@ variables KEY and EVENT:
 
   eval "$(feedbox-dev poison)"
   feedbox parked show "$KEY"`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.poison(cmd.Context(), out) },
-	}
-	p.register(cmd.Flags())
-	return cmd
-}
-
-func (p *place) poison(ctx context.Context, out io.Writer) error {
-	e, err := p.findLiving(ctx)
-	if err != nil {
+	}, func(ctx context.Context, e *endpoints) error {
+		key, id, err := e.store.poison(ctx, e, 0)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, exports("KEY", key, "EVENT", id))
 		return err
-	}
-	key, id, err := e.store.poison(ctx, e, 0)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(out, exports("KEY", key, "EVENT", id))
-	return err
+	})
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -139,6 +140,21 @@ func (p *place) find() (*endpoints, error) {
 		return nil, usageError{fmt.Errorf("--data-dir: %w", err)}
 	}
 	return e, nil
+}
+
+// onRunning completes a command that needs a running feedbox-dev.
+func onRunning(cmd *cobra.Command, do func(ctx context.Context, e *endpoints) error) *cobra.Command {
+	p := &place{}
+	cmd.Args = noArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		e, err := p.findLiving(cmd.Context())
+		if err != nil {
+			return err
+		}
+		return do(cmd.Context(), e)
+	}
+	p.register(cmd.Flags())
+	return cmd
 }
 
 // findLiving is find for commands that need a running process. It also checks that the

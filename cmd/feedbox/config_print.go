@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
 )
 
@@ -43,12 +42,10 @@ func (p *program) configPrintCommand() *cobra.Command {
 // faults; the error lists each fault once.
 func settings(of []process) ([]settingView, error) {
 	views := []settingView{}
-	var faults []config.Fault
+	var errs []error
 	for _, one := range of {
 		found, err := one.load()
-		if wrong, ok := errors.AsType[*config.Error](err); ok {
-			faults = appendNew(faults, wrong.Faults)
-		}
+		errs = append(errs, err)
 		for _, s := range found {
 			at := slices.IndexFunc(views, func(v settingView) bool { return v.Name == s.Name })
 			if at < 0 {
@@ -59,18 +56,5 @@ func settings(of []process) ([]settingView, error) {
 		}
 	}
 	slices.SortFunc(views, func(a, b settingView) int { return strings.Compare(a.Name, b.Name) })
-	if len(faults) > 0 {
-		return views, &config.Error{Faults: faults}
-	}
-	return views, nil
-}
-
-// appendNew appends the faults of more that faults does not contain.
-func appendNew(faults, more []config.Fault) []config.Fault {
-	for _, f := range more {
-		if !slices.Contains(faults, f) {
-			faults = append(faults, f)
-		}
-	}
-	return faults
+	return views, joinFaults(errs...)
 }

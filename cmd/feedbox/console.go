@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -66,8 +67,13 @@ func joinFaults(errs ...error) error {
 		if err != nil && !ok {
 			return err
 		}
-		if ok {
-			all = appendNew(all, wrong.Faults)
+		if !ok {
+			continue
+		}
+		for _, f := range wrong.Faults {
+			if !slices.Contains(all, f) {
+				all = append(all, f)
+			}
 		}
 	}
 	if len(all) == 0 {

@@ -53,7 +53,7 @@ func (p *program) serve(ctx context.Context, process operator.Process, logged co
 	wiring.CollectLess(p.environ)
 	sockets, err := wiring.Listen(ctx, api, ops)
 	if err != nil {
-		return adviseListen(err)
+		return console.Advise(err, "stop the process that uses the address, or set another one: FEEDBOX_API_LISTEN, FEEDBOX_OPS_LISTEN")
 	}
 	args := []any{"version", version(), "ops", sockets.Ops.Addr().String(), "config", cfg}
 	if sockets.API != nil {
@@ -65,11 +65,6 @@ func (p *program) serve(ctx context.Context, process operator.Process, logged co
 
 // started has the first log message of each process.
 var started = map[operator.Process]string{operator.ProcessAPI: "contacts API", operator.ProcessRelay: "relay"}
-
-// adviseListen adds the next step to an error of listening.
-func adviseListen(err error) error {
-	return console.Advise(err, "stop the process that uses the address, or set another one: FEEDBOX_API_LISTEN, FEEDBOX_OPS_LISTEN")
-}
 
 // adviseStart adds the next step to an error that kept a process from starting or ended it.
 func adviseStart(err error, process operator.Process) error {
