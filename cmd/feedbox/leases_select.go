@@ -24,7 +24,12 @@ type selection struct {
 // text all. do stores the request and returns the confirmation to print.
 func (p *program) leasesVerb(all string, cmd *cobra.Command, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator, s selection) (noted string, err error)) *cobra.Command {
 	var s selection
-	cmd.Args = someOrAll("leases", &s.all)
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if (len(args) == 0) != s.all {
+			return usage(cmd, fmt.Errorf("%s takes the names of one or more leases, or --all", cmd.CommandPath()))
+		}
+		return nil
+	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) (err error) {
 			if s.ids, s.label, err = selectLeases(ctx, o, args); err != nil {

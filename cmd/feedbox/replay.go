@@ -69,20 +69,15 @@ type resendView struct {
 }
 
 func newResendView(r operator.Resend) resendView {
-	v := resendView{Lease: nameOf(r.Lease), Owner: r.Owner, Events: r.Events, Covered: r.Covered, Refused: r.Refused, Left: r.Left}
+	v := resendView{Owner: r.Owner, Events: r.Events, Covered: r.Covered, Refused: r.Refused, Left: r.Left}
+	if r.Lease != "" { // a sum has no lease
+		v.Lease = changefeed.LeaseName(r.Lease)
+	}
 	if r.Events > 0 {
 		oldest, newest := r.Oldest.UTC(), r.Newest.UTC()
 		v.Oldest, v.Newest = &oldest, &newest
 	}
 	return v
-}
-
-// nameOf returns the short name of a lease; "" for a sum, which has no lease.
-func nameOf(lease string) string {
-	if lease == "" {
-		return ""
-	}
-	return changefeed.LeaseName(lease)
 }
 
 // replayView is the plan of a replay and its result.

@@ -48,16 +48,6 @@ func oneArg(name string) cobra.PositionalArgs {
 	}
 }
 
-// someOrAll requires either arguments or the flag --all.
-func someOrAll(name string, all *bool) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if (len(args) == 0) != *all {
-			return usage(cmd, fmt.Errorf("%s takes the names of one or more %s, or --all", cmd.CommandPath(), name))
-		}
-		return nil
-	}
-}
-
 // outputFlag adds -o.
 func outputFlag(cmd *cobra.Command, f *console.Format) {
 	cmd.Flags().VarP(f, "output", "o", "output format")

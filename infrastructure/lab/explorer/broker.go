@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -228,9 +226,4 @@ func (e *Explorer) setStatus(ctx context.Context, o *page.Order) error {
 		status = busemu.StatusDisabled
 	}
 	return impossible(e.bus.SetStatus(ctx, o.Values.Get("path"), status))
-}
-
-// messagesAt returns the path of the messages of an entity from a sequence number on.
-func messagesAt(path string, from int64) string {
-	return "/broker/messages?" + url.Values{"path": {path}, "from": {strconv.FormatInt(from, 10)}}.Encode()
 }

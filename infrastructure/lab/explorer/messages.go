@@ -238,7 +238,7 @@ func (e *Explorer) resubmit(ctx context.Context, o *page.Order) error {
 		return brokerRefused(err)
 	}
 	o.Say("sent to " + destination(path) + ", and removed from the dead letters")
-	o.Next("See the dead letters", messagesAt(path, 0))
+	o.Next("See the dead letters", "/broker/messages?"+url.Values{"path": {path}, "from": {"0"}}.Encode())
 	return nil
 }
 

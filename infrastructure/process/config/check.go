@@ -105,7 +105,9 @@ func checkContainers(report *report, c Cosmos) {
 
 func checkCosmos(report *report, c Cosmos) {
 	const name = "FEEDBOX_COSMOS_ENDPOINT"
-	checkRegions(report, c.PreferredRegions)
+	if slices.ContainsFunc(c.PreferredRegions, func(region string) bool { return strings.TrimSpace(region) == "" }) { // such as after a trailing comma
+		report.add("FEEDBOX_COSMOS_PREFERRED_REGIONS", "names a region that is empty", "write for example West Europe,North Europe")
+	}
 	if c.Endpoint == "" {
 		report.add(name, "is not set", "URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/")
 		return
@@ -118,13 +120,6 @@ func checkCosmos(report *report, c Cosmos) {
 		report.add(name, "has more than scheme, host and port", "write for example https://contoso.documents.azure.com:443/")
 	case u.Scheme == "http" && !c.Key.IsSet():
 		report.add(name, "is http, over which no credential is sent", "use https, or set FEEDBOX_COSMOS_KEY for an emulator")
-	}
-}
-
-// checkRegions refuses an empty name, such as after a trailing comma.
-func checkRegions(report *report, regions []string) {
-	if slices.ContainsFunc(regions, func(region string) bool { return strings.TrimSpace(region) == "" }) {
-		report.add("FEEDBOX_COSMOS_PREFERRED_REGIONS", "names a region that is empty", "write for example West Europe,North Europe")
 	}
 }
 

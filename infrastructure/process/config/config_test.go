@@ -41,7 +41,7 @@ func TestDefaults(t *testing.T) {
 	if relay.Lease.Expiry != 20*time.Second || relay.Lease.Renew != 5*time.Second || relay.Lease.Acquire != 5*time.Second {
 		t.Errorf("unexpected lease defaults: %+v", relay.Lease)
 	}
-	if relay.Processor != "feedbox" || relay.MaxItems != 0 || !relay.Start.Beginning() || relay.ServiceBus.Topic != "contacts" {
+	if relay.Processor != "feedbox" || relay.MaxItems != 0 || relay.Start != (config.Start{}) || relay.ServiceBus.Topic != "contacts" {
 		t.Errorf("unexpected relay defaults: %+v", relay)
 	}
 	other, err := config.LoadRelay(relayEnviron())

@@ -12,9 +12,6 @@ type Start struct {
 	Time time.Time // skip everything written before it; zero means no limit
 }
 
-// Beginning reports whether the whole container is read.
-func (s Start) Beginning() bool { return !s.Now && s.Time.IsZero() }
-
 // String returns the form that UnmarshalText reads.
 func (s Start) String() string {
 	switch {
