@@ -130,9 +130,7 @@ func decodeLease(r Record) (Lease, error) {
 	}
 	if doc.FeedRange != nil {
 		l.Range = doc.FeedRange.Range
-		if l.Range.Max == "" {
-			l.Range.Max = maxKey
-		}
+		l.Range.Max = cmp.Or(l.Range.Max, maxKey)
 	}
 	l.Timestamp, _ = time.Parse(time.RFC3339Nano, doc.Timestamp) // zero if invalid: it is informational only
 	if signed := p[propSigned]; signed != "" && signed != signature(l.Owner, doc.Timestamp) {

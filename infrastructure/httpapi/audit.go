@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"reflect"
@@ -86,9 +87,7 @@ func (c *collection) readAudit(w http.ResponseWriter, r *http.Request, do func(c
 
 func viewOfEntry(entry query.AuditEntry) auditEntryView {
 	view := auditEntryView{Version: entry.Version, At: entry.At, Principal: entry.Principal, Events: make([]auditEventView, len(entry.Events))}
-	if view.Principal == "" {
-		view.Principal = "anonymous"
-	}
+	view.Principal = cmp.Or(view.Principal, "anonymous")
 	for i, e := range entry.Events {
 		view.Events[i] = auditEventView(e)
 	}

@@ -25,7 +25,6 @@ func newConnections(listener net.Listener, limit int) *connections {
 	return &connections{Listener: listener, limit: limit, open: map[net.Conn]*list.Element{}, idle: list.New()}
 }
 
-// Accept implements net.Listener.
 func (c *connections) Accept() (net.Conn, error) {
 	for {
 		conn, err := c.Listener.Accept()

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -155,9 +156,7 @@ func (o *observer) panicked(w *recorder, r *http.Request, recovered any) {
 
 func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request, x *requestState, took time.Duration) {
 	status := x.status
-	if status == 0 {
-		status = http.StatusOK
-	}
+	status = cmp.Or(status, http.StatusOK)
 	method := knownMethod(r.Method)
 	l := o.labelsOf(outcome{method: method, route: x.route, status: status})
 	o.durations.Record(ctx, took.Seconds(), l.set)

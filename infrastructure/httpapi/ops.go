@@ -53,9 +53,7 @@ func NewOps(options *OpsOptions) *Ops {
 		o.options = *options
 	}
 	o.options.DrainTimeout = cmp.Or(o.options.DrainTimeout, 2*time.Second)
-	if o.options.Logger == nil {
-		o.options.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.options.Logger = cmp.Or(o.options.Logger, slog.New(slog.DiscardHandler))
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(w http.ResponseWriter, _ *http.Request) { writeProbe(w, nil, nil) })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, r *http.Request) { writeProbe(w, o.ready(r.Context()), o.dependencies()) })

@@ -81,18 +81,10 @@ func (o *Options) withDefaults() (Options, error) {
 	if o != nil {
 		out = *o
 	}
-	if out.Logger == nil {
-		out.Logger = slog.New(slog.DiscardHandler)
-	}
-	if out.Meters == nil {
-		out.Meters = metricnoop.NewMeterProvider()
-	}
-	if out.Tracers == nil {
-		out.Tracers = tracenoop.NewTracerProvider()
-	}
-	if out.Auth == nil {
-		out.Auth = auth.Open{}
-	}
+	out.Logger = cmp.Or(out.Logger, slog.New(slog.DiscardHandler))
+	out.Meters = cmp.Or[metric.MeterProvider](out.Meters, metricnoop.NewMeterProvider())
+	out.Tracers = cmp.Or[trace.TracerProvider](out.Tracers, tracenoop.NewTracerProvider())
+	out.Auth = cmp.Or[auth.Authenticator](out.Auth, auth.Open{})
 	out.RateLimit = cmp.Or(out.RateLimit, 100)
 	out.RateBurst = cmp.Or(out.RateBurst, max(1, int(2*out.RateLimit)))
 	out.MaxInFlight = cmp.Or(out.MaxInFlight, 512)

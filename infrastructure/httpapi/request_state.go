@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -50,16 +51,12 @@ type recorder struct {
 }
 
 func (w *recorder) WriteHeader(status int) {
-	if w.state.status == 0 {
-		w.state.status = status
-	}
+	w.state.status = cmp.Or(w.state.status, status)
 	w.ResponseWriter.WriteHeader(status)
 }
 
 func (w *recorder) Write(data []byte) (int, error) {
-	if w.state.status == 0 {
-		w.state.status = http.StatusOK
-	}
+	w.state.status = cmp.Or(w.state.status, http.StatusOK)
 	n, err := w.ResponseWriter.Write(data)
 	w.state.bytes += int64(n)
 	return n, err

@@ -60,10 +60,7 @@ type DoctorOptions struct {
 // the broker but sends nothing. Examinations that an earlier failure makes pointless are
 // omitted.
 func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
-	each := d.Each
-	if each == 0 {
-		each = 15 * time.Second
-	}
+	each := cmp.Or(d.Each, 15*time.Second)
 	step := func(examine Examination) (ok bool) {
 		bounded, cancel := context.WithTimeout(ctx, each)
 		defer cancel()
@@ -171,13 +168,15 @@ func (o *Operator) examineParked(ctx context.Context) []Finding {
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // LookUp resolves a host. variable names the setting that contains it.
-func LookUp(ctx context.Context, check, host, variable string) Finding {
-	if net.ParseIP(host) != nil {
-		return Fine(check, "%s is an address, nothing to look up", host)
+func LookUp(check, host, variable string) Examination {
+	return func(ctx context.Context) []Finding {
+		if net.ParseIP(host) != nil {
+			return []Finding{Fine(check, "%s is an address, nothing to look up", host)}
+		}
+		addresses, err := net.DefaultResolver.LookupHost(ctx, host)
+		if err != nil {
+			return []Finding{Fine(check, "%v", err).Is(FindingFailed, "check "+variable+" and the network's DNS; with a private endpoint, that its private DNS zone is linked to this network")}
+		}
+		return []Finding{Fine(check, "%s is %s", host, strings.Join(addresses, ", "))}
 	}
-	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
-	if err != nil {
-		return Fine(check, "%v", err).Is(FindingFailed, "check "+variable+" and the network's DNS; with a private endpoint, that its private DNS zone is linked to this network")
-	}
-	return Fine(check, "%s is %s", host, strings.Join(addresses, ", "))
 }

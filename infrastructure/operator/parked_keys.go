@@ -44,9 +44,7 @@ func Reasons(gates []relay.Gate) []Reason {
 		if g.Closing.At.Before(r.Oldest) {
 			r.Oldest = g.Closing.At
 		}
-		if r.Example == "" {
-			r.Example = cmp.Or(g.Error, g.Closing.Error)
-		}
+		r.Example = cmp.Or(r.Example, g.Error, g.Closing.Error)
 	}
 	slices.SortStableFunc(all, func(a, b *Reason) int {
 		return cmp.Or(cmp.Compare(b.Keys, a.Keys), strings.Compare(a.Reason, b.Reason))

@@ -42,15 +42,9 @@ var (
 // New returns a page. The error lists every invalid option. Call Close to end the page.
 func New(options *Options) (*Page, error) {
 	o := *options
-	if o.Title == "" {
-		o.Title = "Feedbox"
-	}
-	if o.Auth == nil {
-		o.Auth = auth.Open{}
-	}
-	if o.Log == nil {
-		o.Log = slog.New(slog.DiscardHandler)
-	}
+	o.Title = cmp.Or(o.Title, "Feedbox")
+	o.Auth = cmp.Or[auth.Authenticator](o.Auth, auth.Open{})
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Page{
 		options: o, mux: http.NewServeMux(), files: map[string]*template.Template{},
 		token: rand.Text(), process: rand.Text(), sessions: newSessions(), jobs: &jobs{},
@@ -130,9 +124,7 @@ func (p *Page) addSection(s Section) error {
 		if v.Every > 0 {
 			v.Every = max(v.Every, minEvery)
 		}
-		if v.Title == "" {
-			v.Title = s.Title
-		}
+		v.Title = cmp.Or(v.Title, s.Title)
 		p.mux.Handle("GET "+p.pattern(s.Path, v.Path), p.reading(&shownView{page: p, section: s, view: v}))
 	}
 	for _, a := range s.Acts {

@@ -20,7 +20,6 @@ type socket struct {
 // maxBuffered bounds the buffer.
 const maxBuffered = 64 << 10
 
-// Write implements net.Conn.
 func (s *socket) Write(b []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

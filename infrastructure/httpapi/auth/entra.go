@@ -61,9 +61,7 @@ func NewEntra(issuer string, audiences []string, options *EntraOptions) (*Entra,
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	if o.Transport == nil {
-		o.Transport = http.DefaultTransport
-	}
+	o.Transport = cmp.Or(o.Transport, http.DefaultTransport)
 	if o.Now == nil {
 		o.Now = time.Now
 	}

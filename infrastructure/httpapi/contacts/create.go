@@ -17,7 +17,6 @@ type createBody struct {
 	companyName         string
 }
 
-// Members implements httpapi.Body.
 func (b *createBody) Members() []httpapi.Member {
 	return []httpapi.Member{
 		text("firstName", &b.firstName),
@@ -28,7 +27,6 @@ func (b *createBody) Members() []httpapi.Member {
 	}
 }
 
-// Check implements httpapi.Body.
 func (b *createBody) Check() error {
 	_, name := contact.NewName(b.firstName, b.lastName)
 	_, email := contact.NewEmail(b.email)

@@ -17,10 +17,8 @@ type patchBody struct{ contacts.PatchContact }
 // member adapts contacts.Member to httpapi.Setter.
 type member contacts.Member
 
-// Set implements httpapi.Setter.
 func (m *member) Set(text *string) { *m = member{Present: true, Text: text} }
 
-// Members implements httpapi.Body.
 func (b *patchBody) Members() []httpapi.Member {
 	return []httpapi.Member{
 		part("description", &b.Description),

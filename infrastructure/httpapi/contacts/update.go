@@ -13,12 +13,10 @@ import (
 // nameBody is the body of update-name.
 type nameBody struct{ firstName, lastName string }
 
-// Members implements httpapi.Body.
 func (b *nameBody) Members() []httpapi.Member {
 	return []httpapi.Member{text("firstName", &b.firstName), text("lastName", &b.lastName)}
 }
 
-// Check implements httpapi.Body.
 func (b *nameBody) Check() error {
 	_, err := contact.NewName(b.firstName, b.lastName)
 	return err
@@ -32,12 +30,10 @@ func (r routes) updateName(ctx context.Context, b *nameBody, target command.Targ
 // empty body is more likely a mistake than a request to erase.
 type descriptionBody struct{ description *string }
 
-// Members implements httpapi.Body.
 func (b *descriptionBody) Members() []httpapi.Member {
 	return []httpapi.Member{optionalText("description", true, &b.description)}
 }
 
-// Check implements httpapi.Body.
 func (b *descriptionBody) Check() error {
 	_, err := contact.NewDescription(b.description)
 	return err
@@ -50,12 +46,10 @@ func (r routes) updateDescription(ctx context.Context, b *descriptionBody, targe
 // emailBody is the body of update-email. The member is required, as in descriptionBody.
 type emailBody struct{ email *string }
 
-// Members implements httpapi.Body.
 func (b *emailBody) Members() []httpapi.Member {
 	return []httpapi.Member{optionalText("email", true, &b.email)}
 }
 
-// Check implements httpapi.Body.
 func (b *emailBody) Check() error {
 	_, err := contact.NewEmail(b.email)
 	return err
@@ -69,7 +63,6 @@ func (r routes) updateEmail(ctx context.Context, b *emailBody, target command.Ta
 // members become empty.
 type companyBody struct{ fields contact.CompanyFields }
 
-// Members implements httpapi.Body.
 func (b *companyBody) Members() []httpapi.Member {
 	return []httpapi.Member{
 		text("companyName", &b.fields.CompanyName),
@@ -81,7 +74,6 @@ func (b *companyBody) Members() []httpapi.Member {
 	}
 }
 
-// Check implements httpapi.Body.
 func (b *companyBody) Check() error {
 	_, err := contact.NewCompany(b.fields)
 	return err

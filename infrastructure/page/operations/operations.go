@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"io/fs"
@@ -42,9 +43,7 @@ type Operations struct {
 
 // New returns the sections. They have no data until Run runs.
 func New(o Options) *Operations {
-	if o.Window == 0 {
-		o.Window = 10 * time.Minute
-	}
+	o.Window = cmp.Or(o.Window, 10*time.Minute)
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}

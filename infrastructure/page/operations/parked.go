@@ -2,6 +2,7 @@ package operations
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -31,12 +32,8 @@ type gateRow struct {
 }
 
 func newGateRow(g relay.Gate) gateRow {
-	row := gateRow{Gate: g, Error: g.Error}
-	if row.Error == "" {
-		row.Error = g.Closing.Error
-	}
-	row.State, row.Words = gateState(g)
-	return row
+	state, words := gateState(g)
+	return gateRow{Gate: g, State: state, Words: words, Error: cmp.Or(g.Error, g.Closing.Error)}
 }
 
 // gateState returns CSS class and label of a parked key.

@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -56,15 +57,11 @@ const maxCells = 320
 
 func newRangeRow(r operator.Range, now time.Time) rangeRow {
 	c, d := r.Condition(now)
-	row := rangeRow{
+	return rangeRow{
 		Name: changefeed.LeaseName(r.ID), Range: r.Range.String(), Owner: r.Owner, Condition: c, State: stateOf(c), For: d,
-		Behind: r.Lag.Transactions, Oldest: r.Lag.Age, Known: r.Lag.Known, Checkpoint: r.Timestamp, Error: r.Error, Pending: pendingCommands(r.Request),
+		Behind: r.Lag.Transactions, Oldest: r.Lag.Age, Known: r.Lag.Known, Checkpoint: r.Timestamp, Error: cmp.Or(r.Error, r.Lag.Error), Pending: pendingCommands(r.Request),
 		Epoch: r.Epoch, Previous: r.Previous, LSN: r.LSN, Delivered: max(r.LSN, r.Delivered), Docs: r.Handled, Lease: r.Lease, Failures: r.Failures, Paused: r.Request.Paused,
 	}
-	if row.Error == "" {
-		row.Error = r.Lag.Error
-	}
-	return row
 }
 
 // pendingCommands lists the commands that the owner has not carried out yet.

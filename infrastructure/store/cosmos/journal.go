@@ -9,7 +9,6 @@ import (
 	"feedbox/application/query"
 )
 
-// NoteRequest implements command.Journal.
 func (t *transaction[A]) NoteRequest(r command.Request) error {
 	o, err := encodeRequest(r, t.kind.IDMember, t.documents.options.RequestTTL)
 	if err != nil {
@@ -29,7 +28,6 @@ func (t *transaction[A]) FindRequest(ctx context.Context, aggregateID uuid.UUID,
 	return decodeRequest(id, aggregateID, o)
 }
 
-// NoteAudit implements command.Journal.
 func (t *transaction[A]) NoteAudit(e query.AuditEntry) error {
 	o, err := encodeAudit(e, t.kind.IDMember, t.documents.options.AuditTTL)
 	if err != nil {

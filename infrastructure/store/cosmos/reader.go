@@ -1,6 +1,7 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,9 +39,7 @@ func NewReader[S any](container *azcosmos.ContainerClient, v View[S]) (*Reader[S
 	if container == nil || v.Type == "" || v.Decode == nil {
 		return nil, errors.New("cosmos: a reader needs a container, and a view with Type and Decode")
 	}
-	if v.Noun == "" {
-		v.Noun = v.Type
-	}
+	v.Noun = cmp.Or(v.Noun, v.Type)
 	return &Reader[S]{container: container, view: v}, nil
 }
 

@@ -44,9 +44,7 @@ type KeySpace []changefeed.FeedRange
 // SplitKeySpace divides the key space into n equal feed ranges. n is a power of two up to most;
 // 0 is the default, 4.
 func SplitKeySpace(n, most int) (KeySpace, error) {
-	if n == 0 {
-		n = 4
-	}
+	n = cmp.Or(n, 4)
 	if n < 1 || n > most || n&(n-1) != 0 {
 		return nil, fmt.Errorf("%d feed ranges: give 1, 2, 4 and so on up to %d", n, most)
 	}

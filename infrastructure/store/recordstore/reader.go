@@ -1,6 +1,7 @@
 package recordstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,9 +38,7 @@ func NewReader[S, I any](store Store, v View[S, I]) (*Reader[S, I], error) {
 	if store == nil || v.Type == "" || v.Decode == nil || v.Item == nil {
 		return nil, errors.New("recordstore: a reader needs a store, and a view with Type, Decode and Item")
 	}
-	if v.Noun == "" {
-		v.Noun = v.Type
-	}
+	v.Noun = cmp.Or(v.Noun, v.Type)
 	return &Reader[S, I]{store, v}, nil
 }
 

@@ -33,10 +33,7 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, _ time.
 	if u, err := url.Parse(d.cfg.URL.Reveal()); err == nil { // validated by the configuration
 		host = u.Hostname()
 	}
-	name := func(ctx context.Context) []operator.Finding {
-		return []operator.Finding{operator.LookUp(ctx, "rabbitmq dns", host, "FEEDBOX_RABBITMQ_URL")}
-	}
-	if step(name) {
+	if step(operator.LookUp("rabbitmq dns", host, "FEEDBOX_RABBITMQ_URL")) {
 		step(d.examineExchange)
 	}
 }

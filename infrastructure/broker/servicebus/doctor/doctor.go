@@ -34,10 +34,7 @@ func New(cfg config.ServiceBus, client *servicebus.Client, identity azcore.Token
 
 // Examine implements operator.BrokerDoctor.
 func (d *Doctor) Examine(step func(operator.Examination) bool, management string, resend time.Duration) {
-	name := func(ctx context.Context) []operator.Finding {
-		return []operator.Finding{operator.LookUp(ctx, "service bus dns", d.host(), "FEEDBOX_SERVICEBUS_NAMESPACE or FEEDBOX_SERVICEBUS_CONNECTION_STRING")}
-	}
-	if step(name) {
+	if step(operator.LookUp("service bus dns", d.host(), "FEEDBOX_SERVICEBUS_NAMESPACE or FEEDBOX_SERVICEBUS_CONNECTION_STRING")) {
 		step(d.examineSend)
 		step(func(ctx context.Context) []operator.Finding { return d.examineTopics(ctx, management, resend) })
 	}

@@ -158,7 +158,6 @@ func (d *Doctor) adminClient(base string) (*admin.Client, error) {
 // redirect sends the requests of a client to another base URL.
 type redirect struct{ base *url.URL }
 
-// Do implements policy.Policy.
 func (r redirect) Do(req *policy.Request) (*http.Response, error) {
 	raw := req.Raw()
 	raw.URL.Scheme, raw.URL.Host, raw.Host = r.base.Scheme, r.base.Host, r.base.Host

@@ -44,10 +44,7 @@ func New(cfg config.Cosmos, o Options) *Doctor { return &Doctor{cfg, o} }
 
 // Examine implements operator.StoreDoctor.
 func (d *Doctor) Examine(process operator.Process, step func(operator.Examination) bool) bool {
-	name := func(ctx context.Context) []operator.Finding {
-		return []operator.Finding{operator.LookUp(ctx, "cosmos dns", d.host(), "FEEDBOX_COSMOS_ENDPOINT")}
-	}
-	if !step(name) {
+	if !step(operator.LookUp("cosmos dns", d.host(), "FEEDBOX_COSMOS_ENDPOINT")) {
 		return false
 	}
 	usable := step(func(ctx context.Context) []operator.Finding { return d.examineContainers(ctx, process) })
