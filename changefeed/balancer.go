@@ -21,7 +21,6 @@ type balanceView struct {
 	leases []balanceLease
 }
 
-// balanceLease is one live lease.
 type balanceLease struct {
 	id       string
 	owner    hostKey // "" if the lease is unowned: released, or expired

@@ -63,7 +63,6 @@ func (r *run) forwardRequests(seen listing) {
 	}
 }
 
-// completeSplits completes the splits of hosts that are gone.
 func (r *run) completeSplits(ctx context.Context, seen listing) {
 	now := r.clock.Now()
 	for _, l := range seen.leases {

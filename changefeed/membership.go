@@ -60,7 +60,6 @@ func (m *membership) balanceView(seen listing, t tiling, now time.Time) balanceV
 	return b
 }
 
-// balanceLease returns the balancer's view of one live lease.
 func (m *membership) balanceLease(l *Lease, now time.Time, grace time.Duration) balanceLease {
 	age := m.etags.unchangedFor(l.ID, now)
 	b := balanceLease{id: l.ID, owner: l.ownerKey(), handoff: l.Handoff, previous: l.Previous}

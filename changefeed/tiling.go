@@ -19,7 +19,6 @@ type tiling struct {
 	overlaps [][2]string
 }
 
-// inspectTiling checks the leases of one processor.
 func inspectTiling(scope []FeedRange, leases []Lease) tiling {
 	var live []Lease
 	t := tiling{replaced: map[string][]FeedRange{}}

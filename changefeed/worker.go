@@ -185,7 +185,6 @@ func (w *worker) setFlow(f *flow) {
 	w.flow = f
 }
 
-// inFlight reports whether pages are being handled.
 func (w *worker) inFlight() bool {
 	_, f := w.current()
 	return f != nil && f.window.busy()

@@ -80,7 +80,6 @@ type keyPaths struct {
 	unhashed string
 }
 
-// newKeyPaths reads a container's partition key definition.
 func newKeyPaths(d azcosmos.PartitionKeyDefinition) (keyPaths, error) {
 	var k keyPaths
 	switch {

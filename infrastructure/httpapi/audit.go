@@ -15,7 +15,6 @@ import (
 // auditPage names the schema of an audit page, which all resources share.
 const auditPage = "AuditPage"
 
-// auditView is one page of an audit trail.
 type auditView struct {
 	Items    []auditEntryView `json:"items" doc:"the entries of this page, oldest first"`
 	HasMore  bool             `json:"hasMore" doc:"whether there is a next page; it may turn out to be empty"`

@@ -65,7 +65,6 @@ func (c *collection) change(w http.ResponseWriter, r *http.Request, b Body, do f
 	return nil
 }
 
-// verbRoute builds the route of a Change or an Act.
 func verbRoute(verb string, op Operation, handled func(c *collection) route) Route {
 	if !verbPattern.MatchString(verb) {
 		return Route{fault: fmt.Errorf("the verb %q must consist of lower-case words joined by hyphens", verb)}
@@ -104,7 +103,6 @@ func Delete(op Operation, do func(ctx context.Context, target command.Target) (c
 	}}
 }
 
-// setUpdated sets the headers with the new state of the aggregate.
 func setUpdated(h http.Header, updated *command.Updated) {
 	setState(h, updated.ETag, updated.SessionToken)
 	setReplayed(h, updated.Replayed)

@@ -63,7 +63,6 @@ func unquote(value string) (string, bool) {
 	return "", false
 }
 
-// setReplayed marks the answer to a repeated request.
 func setReplayed(h http.Header, replayed bool) {
 	if replayed {
 		h.Set(headerReplayed, "true")

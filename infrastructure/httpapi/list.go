@@ -19,7 +19,6 @@ type Listing struct {
 	SessionToken string
 }
 
-// pageView is one page of a listing.
 type pageView[I any] struct {
 	Items    []I    `json:"items" doc:"the {plural} of this page, in undefined order"`
 	HasMore  bool   `json:"hasMore" doc:"whether there is a next page; it may turn out to be empty"`

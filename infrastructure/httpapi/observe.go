@@ -215,7 +215,6 @@ func knownMethod(method string) string {
 	}
 }
 
-// setRequestHeaders sets the headers of every answer.
 func setRequestHeaders(h http.Header, r *http.Request, requestID string) {
 	h[headerRequest] = []string{requestID}
 	if id := r.Header.Get(headerClientRequest); id != "" && len(id) <= maxClientRequestID && isVisibleASCII(id) {

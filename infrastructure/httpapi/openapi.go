@@ -68,7 +68,6 @@ func openAPI(s *Server, routes []route) ([]byte, error) {
 	return document, nil
 }
 
-// serveOpenAPI answers with the document.
 func serveOpenAPI(document []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", mediaJSON)

@@ -30,7 +30,6 @@ type Rule struct {
 	Minimum, Maximum *int64
 }
 
-// schemaOfText returns the JSON Schema of a text with a rule.
 func schemaOfText(rule *Rule, nullable bool) object {
 	schema := object{"type": "string"}
 	if nullable {
@@ -77,7 +76,6 @@ func bodyOfShape(mediaType string, b Body) *bodyDoc {
 	return &bodyDoc{mediaType: mediaType, schema: schemaOfMembers(members), faults: wrongMembers(members)}
 }
 
-// schemaOfMembers returns the schema of an object.
 func schemaOfMembers(members []Member) object {
 	properties := object{}
 	required := []string{}

@@ -88,12 +88,10 @@ func (c *collection) document(op, usual Operation, doc operation) operation {
 	return doc
 }
 
-// viewOfOne returns the schema of one aggregate.
 func (c *collection) viewOfOne(of reflect.Type) *viewDoc {
 	return &viewDoc{c.say("{Noun}"), of, c.words}
 }
 
-// check lists invalid documentation.
 func (doc *operation) check() error {
 	var faults []error
 	wrong := func(err error) { faults = append(faults, fmt.Errorf("operation %q: %w", doc.id, err)) }

@@ -73,7 +73,6 @@ type Options struct {
 	PublicURL string
 }
 
-// minTokenKey is the minimum length of a token key in bytes.
 const minTokenKey = 32
 
 func (o *Options) withDefaults() (Options, error) {

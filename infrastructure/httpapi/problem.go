@@ -50,7 +50,6 @@ func (e *requestError) Error() string {
 
 func (e *requestError) Unwrap() error { return e.cause }
 
-// badRequest returns a 400 with the given code.
 func badRequest(code, detail string) error {
 	return &requestError{status: http.StatusBadRequest, code: code, detail: detail}
 }

@@ -36,7 +36,6 @@ func stateOf(ctx context.Context) *requestState {
 	return x
 }
 
-// traceID returns the trace id for problems and logs.
 func (x *requestState) traceID(ctx context.Context) string {
 	if span := trace.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()

@@ -44,7 +44,6 @@ var (
 	verbPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*$`)
 )
 
-// validate lists invalid fields.
 func (r *Resource) validate() []error {
 	var faults []error
 	wrong := func(format string, a ...any) {

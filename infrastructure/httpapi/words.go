@@ -21,7 +21,6 @@ func (w words) say(text string) string {
 	).Replace(text)
 }
 
-// wordsOf returns the words for several resources.
 func wordsOf(resources []*collection) words {
 	var nouns, plurals []string
 	for _, c := range resources {
@@ -39,7 +38,6 @@ func listed(words []string, last string) string {
 	return strings.Join(words[:end], ", ") + " " + last + " " + words[end]
 }
 
-// title capitalizes the first letter.
 func title(text string) string {
 	if text == "" {
 		return ""

@@ -37,7 +37,6 @@ func New(cfg *config.Relay, store Store, broker *Broker) *Operator {
 // errNoBroker is returned by use cases that send when the configuration names no broker.
 var errNoBroker = errors.New("the configuration names no broker")
 
-// closeTimeout bounds the closing of connections.
 const closeTimeout = 5 * time.Second
 
 // Close ends the connections that were opened, even if ctx has ended.

@@ -25,7 +25,6 @@ type Resend struct {
 	Left string
 }
 
-// add counts an event committed at at.
 func (r *Resend) add(at, now time.Time, window time.Duration) {
 	r.Events++
 	if r.Oldest.IsZero() || at.Before(r.Oldest) {

@@ -10,7 +10,6 @@ import (
 	"time"
 )
 
-// functions returns the functions of all templates.
 func (p *Page) functions() template.FuncMap {
 	return template.FuncMap{
 		"path": func(below string) string { return p.options.Prefix + "/" + below },
@@ -93,7 +92,6 @@ func two(a int, unitA string, b int, unitB string) string {
 	return fmt.Sprintf("%d %s %d %s", a, unitA, b, unitB)
 }
 
-// age formats the time since t.
 func age(t time.Time) string {
 	if t.IsZero() {
 		return "–"

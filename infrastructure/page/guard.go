@@ -93,13 +93,11 @@ func (p *Page) form(w http.ResponseWriter, r *http.Request) *Refusal {
 
 type callerKey struct{}
 
-// callerOf returns the authenticated caller.
 func callerOf(r *http.Request) auth.Principal {
 	who, _ := r.Context().Value(callerKey{}).(auth.Principal)
 	return who
 }
 
-// may reports whether the caller may act.
 func (p *Page) may(r *http.Request) bool {
 	return p.options.Actions && callerOf(r).May(ScopeWrite)
 }

@@ -48,7 +48,6 @@ type Job struct {
 // Running reports whether the act has not ended.
 func (j Job) Running() bool { return j.Ended.IsZero() }
 
-// update changes the state under the lock.
 func (j *job) update(change func(s *Job)) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -149,7 +148,6 @@ func shortened(text string) string {
 	return text
 }
 
-// jobView shows one act.
 func (p *Page) jobView() http.Handler {
 	return &shownView{page: p, files: p.layout, section: Section{Path: "acts"}, view: View{Title: "Act", Template: "job.html", Every: minEvery, Data: func(r *http.Request) (any, error) {
 		p.jobs.mu.Lock()

@@ -90,7 +90,6 @@ func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, title,
 	p.write(w, r, f)
 }
 
-// refuse writes a refusal.
 func (p *Page) refuse(w http.ResponseWriter, r *http.Request, refused *Refusal) {
 	if streamWanted(r) {
 		http.Error(w, refused.Error(), refused.Status)

@@ -25,7 +25,6 @@ type Moved struct{ To string } //nolint:errname // a redirect, not a failure
 // Error returns the address.
 func (m *Moved) Error() string { return "moved to " + m.To }
 
-// refusal returns any error as a Refusal.
 func refusal(err error) *Refusal {
 	if r, ok := errors.AsType[*Refusal](err); ok {
 		return r

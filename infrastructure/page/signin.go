@@ -75,7 +75,6 @@ func (s *sessions) remove(id string) {
 	delete(s.byID, id)
 }
 
-// askToSignIn shows the sign-in form.
 func (p *Page) askToSignIn(w http.ResponseWriter, r *http.Request, status int, why error) {
 	if streamWanted(r) {
 		http.Error(w, why.Error(), status)

@@ -33,7 +33,6 @@ func (v *shownView) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.page.write(w, r, &frame{Status: http.StatusOK, Title: v.view.Title, Section: v.section, Live: v.view.Every > 0, Content: template.HTML(content)}) //nolint:gosec // rendered by html/template
 }
 
-// content renders the view without the layout.
 func (v *shownView) content(r *http.Request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(r.Context(), viewTimeout)
 	defer cancel()

@@ -51,7 +51,6 @@ func (w *faultSource) stale() time.Duration {
 	return time.Duration(w.rng.Int64N(int64(w.oldest))) + 1
 }
 
-// delay returns the duration of a call.
 func (w *faultSource) delay() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

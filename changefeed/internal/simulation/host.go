@@ -110,7 +110,6 @@ func (h *host) crash() {
 	h.end()
 }
 
-// setWall sets the offset of the host's wall clock.
 func (h *host) setWall(off time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"time"
 )
 
-// injectFaults injects faults for the configured time.
 func (s *sim) injectFaults(ctx context.Context) error {
 	if err := wait(ctx, 2*time.Second); err != nil {
 		return err
@@ -107,7 +106,6 @@ func (s *sim) freeze() {
 	time.AfterFunc(d, h.wake)
 }
 
-// splitOrMerge splits or merges a range.
 func (s *sim) splitOrMerge() {
 	if !s.config.Splits {
 		return

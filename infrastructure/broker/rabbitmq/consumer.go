@@ -160,7 +160,6 @@ func (r *queueReceiver) delivery(owned context.Context, m amqp.Delivery) *handli
 	}
 }
 
-// event returns the event in a message.
 func event(m *amqp.Delivery) *consumer.Event {
 	e := &consumer.Event{ID: m.MessageId, Action: m.Type, Body: m.Body, DeliveryCount: 1, Properties: m.Headers}
 	handling.ReadProperties(e)

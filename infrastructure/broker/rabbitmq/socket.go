@@ -17,7 +17,6 @@ type socket struct {
 	buffer []byte     // written at the end of a burst
 }
 
-// maxBuffered bounds the buffer.
 const maxBuffered = 64 << 10
 
 func (s *socket) Write(b []byte) (int, error) {
@@ -45,7 +44,6 @@ func (s *socket) burst() (end func()) {
 	}
 }
 
-// flush writes the buffer.
 func (s *socket) flush() error {
 	if len(s.buffer) == 0 {
 		return nil

@@ -24,7 +24,6 @@ type Group struct {
 	MaxBytes int64
 }
 
-// queues returns the names of the group's queues.
 func (g Group) queues() []string {
 	names := make([]string, g.Queues)
 	for i := range names {
@@ -33,7 +32,6 @@ func (g Group) queues() []string {
 	return names
 }
 
-// deadLetters returns the name of the dead-letter queue.
 func (g Group) deadLetters() string { return g.Name + ".dead-letters" }
 
 func (g Group) withDefaults() (Group, error) {

@@ -116,7 +116,6 @@ func (r *run) receive(ctx, working context.Context) error {
 
 func seconds(d time.Duration) int32 { return int32(d / time.Second) }
 
-// event returns the event in a message.
 func event(m *types.Message) *consumer.Event {
 	e := &consumer.Event{Body: []byte(aws.ToString(m.Body)), Properties: make(map[string]any, len(m.MessageAttributes))}
 	for name, v := range m.MessageAttributes {

@@ -99,7 +99,6 @@ func (e *Entra) Authenticate(ctx context.Context, r *http.Request) (Principal, e
 	return e.principal(verified)
 }
 
-// bearerToken returns the token in the header Authorization.
 func bearerToken(r *http.Request) (string, error) {
 	values := r.Header.Values("Authorization")
 	if len(values) == 0 {

@@ -15,7 +15,6 @@ import (
 // maxMetadata bounds a discovery document or key set.
 const maxMetadata = 1 << 20
 
-// fetchError is a failed request to the identity provider.
 type fetchError struct{ cause error }
 
 func (e *fetchError) Error() string { return e.cause.Error() }

@@ -10,7 +10,6 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// createBody is the body of POST /api/contacts.
 type createBody struct {
 	firstName, lastName string
 	email, description  *string

@@ -11,7 +11,6 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// itemView is a contact in a page.
 type itemView struct {
 	ID          uuid.UUID `json:"id" doc:"id of the contact"`
 	Email       *string   `json:"email" doc:"e-mail address, or null"`

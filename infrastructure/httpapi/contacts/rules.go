@@ -19,7 +19,6 @@ var rules = func() map[string]*httpapi.Rule {
 	return named
 }()
 
-// ruleOf returns the domain's rule of a field.
 func ruleOf(field string) *httpapi.Rule {
 	rule, ok := rules[field]
 	if !ok {

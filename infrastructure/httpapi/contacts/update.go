@@ -10,7 +10,6 @@ import (
 	"feedbox/infrastructure/httpapi"
 )
 
-// nameBody is the body of update-name.
 type nameBody struct{ firstName, lastName string }
 
 func (b *nameBody) Members() []httpapi.Member {

@@ -20,7 +20,6 @@ type doctor struct {
 	done     chan struct{}
 }
 
-// doctorView has the findings so far.
 type doctorView struct {
 	Ended    time.Time
 	Running  bool

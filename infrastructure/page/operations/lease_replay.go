@@ -13,7 +13,6 @@ import (
 	"feedbox/infrastructure/page"
 )
 
-// resends is the preview of a replay.
 type resends struct {
 	Rows                      []resendRow
 	Events, Covered, Refused  int
@@ -28,7 +27,6 @@ type resendRow struct {
 // maxResends bounds the rows of a preview; the sums include all ranges.
 const maxResends = 100
 
-// plan computes what a replay would send again.
 func (s *Operations) plan(ctx context.Context, q url.Values) (from time.Time, tokens []string, v resends, err error) {
 	ago, err := time.ParseDuration(strings.TrimSpace(q.Get("ago")))
 	if err != nil || ago <= 0 {

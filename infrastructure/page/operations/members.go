@@ -26,7 +26,6 @@ type member struct {
 	Behind       int64
 }
 
-// maxMembers bounds the table.
 const maxMembers = 200
 
 func (s *Operations) members(r *http.Request) (any, error) {

@@ -10,7 +10,6 @@ import (
 	"feedbox/infrastructure/operator"
 )
 
-// nowView is the start page.
 type nowView struct {
 	Tiles         []tile
 	Behind        int64
@@ -120,7 +119,6 @@ func ageState(oldest, ttl, window time.Duration) (state, words string) {
 	return "good", "well within both limits"
 }
 
-// stateOf returns the CSS class of a condition.
 func stateOf(c operator.Condition) string {
 	switch c {
 	case operator.Expired, operator.Stopped:
@@ -150,7 +148,6 @@ func conditions(s operator.Snapshot) []conditionCount {
 	return all
 }
 
-// dependencies describes the state of database and broker.
 func dependencies(p Overview) []dependency {
 	name := map[string]string{"cosmos": "Cosmos DB", "serviceBus": "Service Bus", "postgres": "PostgreSQL", "firestore": "Firestore"}
 	all := []dependency{{Name: "Store, seen from this page", State: "good", Words: "up"}}

@@ -140,7 +140,6 @@ func (c *cache[T]) forget() {
 	clear(c.byID)
 }
 
-// pageOf is the pagination of a list.
 type pageOf struct {
 	From, To, Total int
 	Before, After   string // addresses, "" = none

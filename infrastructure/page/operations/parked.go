@@ -36,7 +36,6 @@ func newGateRow(g relay.Gate) gateRow {
 	return gateRow{Gate: g, State: state, Words: words, Error: cmp.Or(g.Error, g.Closing.Error)}
 }
 
-// gateState returns CSS class and label of a parked key.
 func gateState(g relay.Gate) (state, words string) {
 	switch {
 	case g.Intent != nil:
@@ -67,7 +66,6 @@ func (s *Operations) parked(r *http.Request) (any, error) {
 	return v, nil
 }
 
-// keyView is a parked key with its line.
 type keyView struct {
 	gateRow
 	Line    []lineEvent

@@ -32,7 +32,6 @@ type cell struct {
 	State, Title, URL string
 }
 
-// rangeRow is one range.
 type rangeRow struct {
 	Name, Range, Owner   string
 	State                string

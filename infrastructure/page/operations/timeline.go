@@ -95,7 +95,6 @@ func newTimelineEntry(e operator.Entry, receipt Receipt) timelineEntry {
 	return entry
 }
 
-// statusState returns CSS class and label of an event's status.
 func statusState(f operator.Status) (state, words string) {
 	switch f {
 	case operator.StatusAccepted:

@@ -10,7 +10,6 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// auditData is the data of an audit entry.
 type auditData struct {
 	Version   int64              `json:"version"`
 	At        time.Time          `json:"at"`

@@ -11,7 +11,6 @@ const PartitionKeyPath = "/partitionKey"
 // partitionKeyOf returns the partition key of an aggregate, its events and its notes.
 func partitionKeyOf(id uuid.UUID) string { return id.String() }
 
-// keyValue returns a partition key of the SDK.
 func keyValue(partitionKey string) azcosmos.PartitionKey {
 	return azcosmos.NewPartitionKeyString(partitionKey)
 }

@@ -65,7 +65,6 @@ type contract struct {
 	subjectPath, sequencePath, versionPath string // for error texts
 }
 
-// defaultContract is the contract of the zero EventContract.
 var defaultContract = EventContract{}.compile()
 
 func (c EventContract) compile() *contract {
@@ -162,7 +161,6 @@ func (c *contract) check() error {
 	return errors.Join(faults...)
 }
 
-// twice returns the names that occur more than once.
 func (*contract) twice(names []string) (found []string) {
 	slices.Sort(names)
 	for i, name := range names {

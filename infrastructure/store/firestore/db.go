@@ -93,7 +93,6 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 // Close ends the connections.
 func (db *DB) Close() { _ = db.client.Close() }
 
-// document returns the name of a document.
 func (db *DB) document(collection, id string) string {
 	return db.name + "/documents/" + collection + "/" + id
 }

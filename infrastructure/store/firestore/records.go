@@ -44,7 +44,6 @@ func one[T any](ctx context.Context, db *DB, noun, collection, id string, must h
 	return of(found[0])
 }
 
-// idOf returns the id of a document in its collection.
 func idOf(d *pb.Document) string { return d.Name[strings.LastIndexByte(d.Name, '/')+1:] }
 
 func rowOf(d *pb.Document) (recordstore.Record, error) {

@@ -140,7 +140,6 @@ const (
 	less    = pb.StructuredQuery_FieldFilter_LESS_THAN
 )
 
-// condition is a condition of a query.
 type condition struct {
 	member string
 	is     pb.StructuredQuery_FieldFilter_Operator

@@ -9,7 +9,6 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// statement is one SQL statement with its arguments.
 type statement struct {
 	text strings.Builder
 	args []any

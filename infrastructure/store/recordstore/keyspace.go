@@ -72,7 +72,6 @@ type Request struct {
 	Position               uint64 // of the continuation; 0 is the start
 }
 
-// pageSize is the default number of events of a page.
 const pageSize = 100
 
 // ParseRequest parses a request to a feed of a key space. If its range is not within one range

@@ -45,7 +45,6 @@ var advice = map[string]string{
 	"refused":            "recreate the exchange: it must be durable and of type direct",
 }
 
-// examineExchange checks the exchange without a change.
 func (d *Doctor) examineExchange(ctx context.Context) []operator.Finding {
 	check := "exchange " + d.cfg.Exchange
 	err := rabbitmq.Check(ctx, d.client, d.cfg.Exchange)

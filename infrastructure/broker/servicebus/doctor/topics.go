@@ -103,7 +103,6 @@ func (d *Doctor) judgeTopic(t admin.TopicProperties, resend time.Duration) []ope
 	return found
 }
 
-// windowOf returns the duplicate detection window of a topic.
 func windowOf(t admin.TopicProperties) operator.Window {
 	if t.RequiresDuplicateDetection == nil || !*t.RequiresDuplicateDetection {
 		return operator.Window{}

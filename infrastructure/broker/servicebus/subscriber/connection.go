@@ -41,7 +41,6 @@ func newConnector(namespace *wire.Namespace, source Source, log *slog.Logger) *c
 	return &connector{shared.New(open, func(_ context.Context, c *connection) error { c.Close(); return nil }), source}
 }
 
-// attach attaches a receiver of the source.
 func (c *connection) attach(ctx context.Context, opts *amqp.ReceiverOptions) (*link, error) {
 	l := &link{conn: c}
 	var err error

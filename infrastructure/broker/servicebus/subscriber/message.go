@@ -11,7 +11,6 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
-// newEvent returns the event in a message of a key.
 func newEvent(key string, m *amqp.Message) *consumer.Event {
 	e := &consumer.Event{Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties}
 	handling.ReadProperties(e)

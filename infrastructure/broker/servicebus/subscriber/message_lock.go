@@ -18,7 +18,6 @@ func lockDuration(m *amqp.Message) time.Duration {
 	return time.Until(until)
 }
 
-// renewLock renews the lock of a message.
 func (l *link) renewLock(ctx context.Context, m *amqp.Message) error {
 	token, err := lockToken(m)
 	if err != nil {

@@ -36,7 +36,6 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, resend 
 	step(func(ctx context.Context) []operator.Finding { return d.examineQueue(ctx, resend) })
 }
 
-// examineQueue checks the attributes of the queue.
 func (d *Doctor) examineQueue(ctx context.Context, resend time.Duration) []operator.Finding {
 	check := "queue " + d.cfg.QueueURL
 	queue, err := d.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{

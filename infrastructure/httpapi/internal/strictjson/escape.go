@@ -52,7 +52,6 @@ func (p *parser) unicodeEscape() (rune, error) {
 	return 0, p.fail("half of a surrogate pair is not a character")
 }
 
-// hex4 reads uXXXX.
 func (p *parser) hex4() (rune, error) {
 	p.at++ // the u
 	var r rune

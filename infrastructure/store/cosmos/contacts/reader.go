@@ -22,7 +22,6 @@ var _ contacts.Reader = (*Reader)(nil)
 const listQuery = `SELECT c.id, c._etag, c.data.email, c.data.name, c.data.company.companyName FROM c ` +
 	`WHERE c.type = @type AND c.data.deleted = false`
 
-// row is one row of listQuery.
 type row struct {
 	ID    uuid.UUID `json:"id"`
 	ETag  string    `json:"_etag"`

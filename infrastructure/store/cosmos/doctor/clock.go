@@ -53,7 +53,6 @@ const (
 	skewFailure = 5 * time.Minute
 )
 
-// examine reports the measured offset.
 func (c *Clock) examine(context.Context) []operator.Finding {
 	const check = "clock"
 	ahead, known := c.skew()

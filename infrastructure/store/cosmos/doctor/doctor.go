@@ -120,7 +120,6 @@ func (d *Doctor) examineContacts(ctx context.Context) []operator.Finding {
 	return []operator.Finding{operator.Fine(check, "allowed")}
 }
 
-// readContacts reads and queries as the API does.
 func (d *Doctor) readContacts(ctx context.Context) error {
 	data, err := d.Client.NewContainer(d.cfg.Database, d.cfg.Container)
 	if err != nil {

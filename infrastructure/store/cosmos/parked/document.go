@@ -77,7 +77,6 @@ type parkedDocument struct {
 // it might exceed the limit of 2 MB.
 const compressFrom = 1_900_000
 
-// skippedID returns the id of the record of a skipped event.
 func skippedID(eventID string) string { return "$skipped-" + eventID }
 
 func newParkedDocument(e *relay.ParkedEvent) parkedDocument {

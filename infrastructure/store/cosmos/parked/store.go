@@ -94,7 +94,6 @@ func (s *Store) Park(ctx context.Context, key string, events []relay.ParkedEvent
 	return done, err
 }
 
-// errParkedAlready reports that an event is parked already.
 var errParkedAlready = errors.New("the event is parked already")
 
 // changedMeanwhile reports whether the gate was changed after it was read.
@@ -191,7 +190,6 @@ func (s *Store) execute(ctx context.Context, what string, gate relay.Gate, b azc
 	return gate, -1, nil
 }
 
-// mergeSession adds the session token of a reply.
 func (s *Store) mergeSession(token string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

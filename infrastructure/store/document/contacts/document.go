@@ -5,7 +5,6 @@ import (
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// encodeState returns the data of a contact's document.
 func encodeState(s contact.State) ([]byte, error) {
 	w := jsontext.NewWriter(room)
 	writeContact(w, s)

@@ -181,7 +181,6 @@ func endsLiteral(c byte) bool {
 	return false
 }
 
-// skipNested consumes an object or array with its contents.
 func (s *Scanner) skipNested() error {
 	depth := 0
 	for s.pos < len(s.buf) {
@@ -204,7 +203,6 @@ func (s *Scanner) skipNested() error {
 	return errTruncated
 }
 
-// skipString consumes a string.
 func (s *Scanner) skipString() error {
 	start := s.pos + 1
 	for at := start; ; {

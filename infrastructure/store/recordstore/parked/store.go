@@ -22,7 +22,6 @@ var (
 	_ relay.DrainStore  = Store{}
 )
 
-// gateOf decodes a stored gate.
 func gateOf(stored Gate) (relay.Gate, error) {
 	var data document.GateData
 	if err := json.Unmarshal(stored.Data, &data); err != nil {

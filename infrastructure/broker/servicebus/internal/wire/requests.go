@@ -96,7 +96,6 @@ type requests struct {
 	err     error // set before ended is closed
 }
 
-// responseCredit is the link credit for responses.
 const responseCredit = 1000
 
 func (r *requests) open(ctx context.Context, address string) (err error) {

@@ -124,7 +124,6 @@ func (r rangeToken) newerThan(known rangeToken) bool {
 	return r.lsn > known.lsn
 }
 
-// length returns the length of the wire form.
 func (t Session) length() int {
 	length := max(0, len(t.ranges)-1) // the commas
 	for _, r := range t.ranges {
