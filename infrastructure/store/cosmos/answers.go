@@ -14,8 +14,6 @@ import (
 // shows that the service works.
 type Answers func(err error)
 
-var _ policy.Policy = Answers(nil)
-
 // Do implements policy.Policy.
 func (note Answers) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()

@@ -20,8 +20,6 @@ type AuditReader struct {
 	container *azcosmos.ContainerClient
 }
 
-var _ query.AuditReader = (*AuditReader)(nil)
-
 // NewAuditReader returns a reader of the audit trails in container.
 func NewAuditReader(container *azcosmos.ContainerClient) (*AuditReader, error) {
 	if container == nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"feedbox/application/relay"
 	"feedbox/infrastructure/store/cosmos/internal/store"
 	"feedbox/infrastructure/store/document"
 )
@@ -16,8 +15,6 @@ type EventStore struct {
 	container *azcosmos.ContainerClient
 	decoder   document.EventDecoder
 }
-
-var _ relay.Stored = EventStore{}
 
 // NewEventStore returns the events of container that decoder accepts.
 func NewEventStore(container *azcosmos.ContainerClient, decoder document.EventDecoder) (EventStore, error) {

@@ -21,8 +21,6 @@ type Account struct {
 	known *accountProperties
 }
 
-var _ policy.Policy = (*Account)(nil)
-
 // accountProperties are the used parts of the reply to GET /.
 type accountProperties struct {
 	ManyWriteRegions bool `json:"enableMultipleWriteLocations"`

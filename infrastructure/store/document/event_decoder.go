@@ -30,8 +30,6 @@ type EventDecoder struct {
 	contract *contract // nil: the default
 }
 
-var _ relay.Decoder = EventDecoder{}
-
 // NewEventDecoder returns a decoder of the events of a contract.
 func NewEventDecoder(c EventContract) (EventDecoder, error) {
 	contract := c.compile()

@@ -15,8 +15,6 @@ import (
 // safe for concurrent use.
 type Leases struct{ DB *DB }
 
-var _ changefeed.LeaseStore = Leases{}
-
 func recordOf(d *pb.Document) (changefeed.Record, error) {
 	return changefeed.Record{ID: text(d, "id"), ETag: tagOf(d), Body: []byte(text(d, "body"))}, nil
 }

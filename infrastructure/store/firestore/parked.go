@@ -21,8 +21,6 @@ import (
 // safe for concurrent use.
 type Parked struct{ DB *DB }
 
-var _ parked.Records = Parked{}
-
 // hashed returns the id of the document of a gate, or of a parked event: a hash, because keys and
 // event ids may contain characters that a document id must not have.
 func hashed(key, event string) string {

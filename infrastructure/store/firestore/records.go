@@ -20,8 +20,6 @@ import (
 // Records is the recordstore.Store of a database. It is safe for concurrent use.
 type Records struct{ DB *DB }
 
-var _ recordstore.Store = Records{}
-
 // Ids of documents. The versions in the ids of audit entries are padded, so that they sort as text.
 func requestID(aggregateID uuid.UUID, id string) string { return aggregateID.String() + "-" + id }
 

@@ -12,8 +12,6 @@ import (
 // never reused. It is safe for concurrent use.
 type Leases struct{ DB *DB }
 
-var _ changefeed.LeaseStore = Leases{}
-
 // List implements changefeed.LeaseStore.
 func (l Leases) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
 	return all[changefeed.Record](ctx, l.DB, "list leases "+prefix, `SELECT id, etag::text, body FROM leases WHERE starts_with(id, $1)`, prefix)

@@ -15,8 +15,6 @@ import (
 // document, and each parked event is a row. It is safe for concurrent use.
 type Parked struct{ DB *DB }
 
-var _ parked.Records = Parked{}
-
 const (
 	gateColumns   = `key, version::text, data`
 	parkedColumns = `key, id, position, action, document, lsn, sequence, reason, error, attempts, parked_at`

@@ -15,8 +15,6 @@ import (
 // Records is the recordstore.Store of a database. It is safe for concurrent use.
 type Records struct{ DB *DB }
 
-var _ recordstore.Store = Records{}
-
 // live is the condition of a row that has not expired. An expired row does not count, even if it
 // was not swept yet.
 const live = `(expires_at IS NULL OR expires_at > now())`

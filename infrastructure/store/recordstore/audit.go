@@ -13,8 +13,6 @@ import (
 // AuditReader reads audit trails. It is safe for concurrent use.
 type AuditReader struct{ Store Store }
 
-var _ query.AuditReader = AuditReader{}
-
 // Audit implements query.AuditReader. The continuation is the version of the last entry of the
 // page.
 func (r AuditReader) Audit(ctx context.Context, id uuid.UUID, size int, continuation, session string) (page query.AuditPage, err error) {

@@ -20,8 +20,6 @@ type Events struct {
 	Decoder relay.Decoder
 }
 
-var _ relay.Stored = Events{}
-
 // Event implements relay.Stored.
 func (e Events) Event(ctx context.Context, key, id string) ([]byte, error) {
 	stored, err := e.Store.Event(ctx, key, id)

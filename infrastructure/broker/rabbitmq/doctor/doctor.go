@@ -19,8 +19,6 @@ type Doctor struct {
 	client *rabbitmq.Client
 }
 
-var _ operator.BrokerDoctor = (*Doctor)(nil)
-
 // New returns the doctor of the exchange in cfg. It does no I/O.
 func New(cfg config.RabbitMQ, client *rabbitmq.Client) *Doctor { return &Doctor{cfg, client} }
 

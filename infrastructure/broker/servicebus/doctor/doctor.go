@@ -24,8 +24,6 @@ type Doctor struct {
 	identity azcore.TokenCredential
 }
 
-var _ operator.BrokerDoctor = (*Doctor)(nil)
-
 // New returns the doctor of the topics in cfg. identity is the credential of this process, or nil if it
 // only uses keys. It does no I/O.
 func New(cfg config.ServiceBus, client *servicebus.Client, identity azcore.TokenCredential) *Doctor {

@@ -21,8 +21,6 @@ type Doctor struct {
 	client *awssqs.Client
 }
 
-var _ operator.BrokerDoctor = (*Doctor)(nil)
-
 // New returns the doctor of the queue in cfg. It does no I/O.
 func New(cfg config.SQS, client *awssqs.Client) *Doctor { return &Doctor{cfg, client} }
 

@@ -16,8 +16,6 @@ type Reader struct {
 	*cosmos.Pager[row, contacts.ContactItem]
 }
 
-var _ contacts.Reader = (*Reader)(nil)
-
 // listQuery selects the contacts that are not deleted.
 const listQuery = `SELECT c.id, c._etag, c.data.email, c.data.name, c.data.company.companyName FROM c ` +
 	`WHERE c.type = @type AND c.data.deleted = false`

@@ -19,8 +19,6 @@ type Clock struct {
 	ahead time.Duration
 }
 
-var _ policy.Policy = (*Clock)(nil)
-
 // Do implements policy.Policy.
 func (c *Clock) Do(req *policy.Request) (*http.Response, error) {
 	began := time.Now()

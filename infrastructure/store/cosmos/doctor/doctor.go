@@ -37,8 +37,6 @@ type Doctor struct {
 	Options
 }
 
-var _ operator.StoreDoctor = (*Doctor)(nil)
-
 // New returns the doctor of the account that cfg names. It does no I/O.
 func New(cfg config.Cosmos, o Options) *Doctor { return &Doctor{cfg, o} }
 

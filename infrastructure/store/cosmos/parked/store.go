@@ -24,11 +24,6 @@ type Store struct {
 	session store.Session
 }
 
-var (
-	_ relay.ParkedStore = (*Store)(nil)
-	_ relay.DrainStore  = (*Store)(nil)
-)
-
 // NewStore returns the store in container. The partition key must be /partitionKey, and documents
 // must not expire.
 func NewStore(container *azcosmos.ContainerClient) (*Store, error) {

@@ -13,8 +13,6 @@ import (
 // Doctor examines a database. It only reads, and is safe for concurrent use.
 type Doctor struct{ DB *firestore.DB }
 
-var _ operator.StoreDoctor = Doctor{}
-
 const indexes = "firebase deploy --only firestore:indexes with infrastructure/store/firestore/firestore.indexes.json"
 
 // Examine implements operator.StoreDoctor.

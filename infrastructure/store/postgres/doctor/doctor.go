@@ -13,8 +13,6 @@ import (
 // Doctor examines a database. It only reads, and is safe for concurrent use.
 type Doctor struct{ DB *postgres.DB }
 
-var _ operator.StoreDoctor = Doctor{}
-
 // Examine implements operator.StoreDoctor.
 func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool) bool {
 	usable := step(d.examineServer)

@@ -11,8 +11,6 @@ import (
 // Reader reads contacts. It is safe for concurrent use.
 type Reader = recordstore.Reader[contact.State, contacts.ContactItem]
 
-var _ contacts.Reader = (*Reader)(nil)
-
 // NewReader returns a reader of the contacts in store.
 func NewReader(store recordstore.Store) (*Reader, error) {
 	return recordstore.NewReader(store, recordstore.View[contact.State, contacts.ContactItem]{Type: documents.Type, Decode: documents.DecodeState, Item: item})

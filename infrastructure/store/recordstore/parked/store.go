@@ -17,11 +17,6 @@ import (
 // safe for concurrent use.
 type Store struct{ Records Records }
 
-var (
-	_ relay.ParkedStore = Store{}
-	_ relay.DrainStore  = Store{}
-)
-
 func gateOf(stored Gate) (relay.Gate, error) {
 	var data document.GateData
 	if err := json.Unmarshal(stored.Data, &data); err != nil {
