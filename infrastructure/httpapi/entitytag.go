@@ -3,6 +3,7 @@ package httpapi
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -31,22 +32,14 @@ func (l tagList) list() []string {
 
 // matchesStrong is the strong comparison of If-Match: weak tags never match.
 func (l tagList) matchesStrong(etag string) bool {
-	for _, tag := range l.tags {
-		if tag == etag {
-			return true
-		}
-	}
-	return l.any
+	return l.any || slices.Contains(l.tags, etag)
 }
 
 // matchesWeak is the weak comparison of If-None-Match: W/ is ignored.
 func (l tagList) matchesWeak(etag string) bool {
-	for _, tag := range l.tags {
-		if strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/") {
-			return true
-		}
-	}
-	return l.any
+	return l.any || slices.ContainsFunc(l.tags, func(tag string) bool {
+		return strings.TrimPrefix(tag, "W/") == strings.TrimPrefix(etag, "W/")
+	})
 }
 
 // tagsOf reads a precondition header by its canonical name. Repeated headers form one list.

@@ -155,8 +155,7 @@ func (o *observer) panicked(w *recorder, r *http.Request, recovered any) {
 }
 
 func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request, x *requestState, took time.Duration) {
-	status := x.status
-	status = cmp.Or(status, http.StatusOK)
+	status := cmp.Or(x.status, http.StatusOK)
 	method := knownMethod(r.Method)
 	l := o.labelsOf(outcome{method: method, route: x.route, status: status})
 	o.durations.Record(ctx, took.Seconds(), l.set)

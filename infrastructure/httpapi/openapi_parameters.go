@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"maps"
 
 	"feedbox/application/command"
 	"feedbox/application/query"
@@ -50,9 +51,7 @@ func parameterDocs(demandIfMatch bool, w words) object {
 		{"traceparent", "traceparent", "header", "W3C trace context; other values are ignored", text(), nil},
 	} {
 		parameter := object{"name": one.name, "in": one.in, "description": w.say(one.description), "schema": one.schema}
-		for name, value := range one.more {
-			parameter[name] = value
-		}
+		maps.Copy(parameter, one.more)
 		named[one.key] = parameter
 	}
 	return named

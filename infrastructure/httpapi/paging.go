@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -86,8 +87,5 @@ func continuationOf(r *http.Request, parameters map[string]string) (string, erro
 	if header != "" && inQuery != "" && header != inQuery {
 		return "", badRequest("invalid_continuation", "the header "+headerContinuation+" and the query parameter "+queryContinuation+" differ")
 	}
-	if header != "" {
-		return header, nil
-	}
-	return inQuery, nil
+	return cmp.Or(header, inQuery), nil
 }

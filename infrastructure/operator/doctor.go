@@ -167,6 +167,18 @@ func (o *Operator) examineParked(ctx context.Context) []Finding {
 // OneLine returns the text of err without line breaks.
 func OneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
+// skewWarning is the offset of clocks from which ages are misleading.
+const skewWarning = 5 * time.Second
+
+// Clock compares this machine's clock with that of whose. next is the advice if ages mislead.
+func Clock(ahead time.Duration, whose, next string) Finding {
+	f := Fine("clock", "this machine's is %s off the %s's", ahead.Abs().Round(time.Second), whose)
+	if ahead.Abs() > skewWarning {
+		f = f.Is(FindingWarning, next)
+	}
+	return f
+}
+
 // LookUp resolves a host. variable names the setting that contains it.
 func LookUp(check, host, variable string) Examination {
 	return func(ctx context.Context) []Finding {

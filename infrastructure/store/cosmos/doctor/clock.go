@@ -44,24 +44,17 @@ func (c *Clock) skew() (ahead time.Duration, known bool) {
 	return c.ahead, c.known
 }
 
-// skewLimits: the service refuses requests dated 15 minutes off; logs and lease ages
-// mislead much earlier.
-const (
-	skewWarning = 5 * time.Second
-	skewFailure = 5 * time.Minute
-)
+// skewFailure is well below 15 minutes, because the service refuses requests dated that far off.
+const skewFailure = 5 * time.Minute
 
 func (c *Clock) examine(context.Context) []operator.Finding {
-	const check = "clock"
 	ahead, known := c.skew()
-	f := operator.Fine(check, "this machine's is %s off the service's", ahead.Abs().Round(time.Second))
+	f := operator.Clock(ahead, "service", "keep the clock with NTP: ages that are shown are off by this much")
 	switch {
 	case !known:
-		f = operator.Fine(check, "the service told no time").Is(operator.FindingUnknown, "")
+		f = operator.Fine("clock", "the service told no time").Is(operator.FindingUnknown, "")
 	case ahead.Abs() > skewFailure:
 		f = f.Is(operator.FindingFailed, "set the clock, and keep it with NTP: signatures of requests are refused at 15 minutes")
-	case ahead.Abs() > skewWarning:
-		f = f.Is(operator.FindingWarning, "keep the clock with NTP: ages that are shown are off by this much")
 	}
 	return []operator.Finding{f}
 }

@@ -44,12 +44,8 @@ func (d Doctor) examineDatabase(ctx context.Context) []operator.Finding {
 	return []operator.Finding{operator.Fine(check, "Firestore answers, and has the indexes")}
 }
 
-const (
-	// skewWarning is the offset of clocks from which ages are misleading.
-	skewWarning = 5 * time.Second
-	// overdue is one day more than Firestore usually takes to delete an expired document.
-	overdue = 48 * time.Hour
-)
+// overdue is one day more than Firestore usually takes to delete an expired document.
+const overdue = 48 * time.Hour
 
 // examineLifetimes checks that expired events are deleted, and the clock.
 func (d Doctor) examineLifetimes(ctx context.Context) []operator.Finding {
@@ -58,11 +54,8 @@ func (d Doctor) examineLifetimes(ctx context.Context) []operator.Finding {
 	if err != nil {
 		return []operator.Finding{operator.Fine("lifetimes", "%v", err).Is(operator.FindingUnknown, "")}
 	}
-	off := began.Add(time.Since(began) / 2).Sub(now).Abs()
-	clock := operator.Fine("clock", "this machine's is %s off the service's", off.Round(time.Second))
-	if off > skewWarning {
-		clock = clock.Is(operator.FindingWarning, "keep the clocks with NTP: lifetimes and ages that are shown are off by this much")
-	}
+	ahead := began.Add(time.Since(began) / 2).Sub(now)
+	clock := operator.Clock(ahead, "service", "keep the clocks with NTP: lifetimes and ages that are shown are off by this much")
 	lifetimes := operator.Fine("lifetimes", "no event is long overdue")
 	if !expires.IsZero() && now.Sub(expires) > overdue {
 		lifetimes = operator.Fine("lifetimes", "an event expired %s ago and is not removed", now.Sub(expires).Round(time.Hour)).Is(operator.FindingWarning,

@@ -49,22 +49,14 @@ func (d Doctor) examineServer(ctx context.Context) []operator.Finding {
 	return found
 }
 
-// skewWarning is the offset of clocks from which ages are misleading.
-const skewWarning = 5 * time.Second
-
 func (d Doctor) examineClock(ctx context.Context) []operator.Finding {
-	const check = "clock"
 	began := time.Now()
 	now, err := d.DB.Clock(ctx)
 	if err != nil {
-		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingUnknown, "")}
+		return []operator.Finding{operator.Fine("clock", "%v", err).Is(operator.FindingUnknown, "")}
 	}
-	off := began.Add(time.Since(began) / 2).Sub(now).Abs()
-	f := operator.Fine(check, "this machine's is %s off the server's", off.Round(time.Second))
-	if off > skewWarning {
-		f = f.Is(operator.FindingWarning, "keep the clocks with NTP: ages that are shown are off by this much")
-	}
-	return []operator.Finding{f}
+	ahead := began.Add(time.Since(began) / 2).Sub(now)
+	return []operator.Finding{operator.Clock(ahead, "server", "keep the clocks with NTP: ages that are shown are off by this much")}
 }
 
 // longTransaction is the age from which a transaction that holds back the feed is a warning.
