@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
@@ -32,6 +33,12 @@ func (n *namespace) CreateTopic(ctx context.Context, t Topic) error {
 func (n *namespace) CreateSubscription(ctx context.Context, topic string, sub Subscription) error {
 	if len(sub.Rules) == 0 {
 		sub.Rules = nil // an empty list means the default rule here, and no rule to the broker
+	}
+	sub.Rules = slices.Clone(sub.Rules)
+	for i, r := range sub.Rules {
+		if r.Action != nil && r.Action.Expression == "" && len(r.Action.Parameters) == 0 {
+			sub.Rules[i].Action = nil
+		}
 	}
 	_, err := n.broker.CreateSubscription(ctx, topic, sub)
 	return created(err, "subscription "+topic+"/"+sub.Name)

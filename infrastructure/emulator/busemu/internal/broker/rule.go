@@ -88,6 +88,9 @@ func newRules(now time.Time, rules []Rule) ([]Rule, error) {
 		for _, p := range r.Filter.Parameters {
 			f.value("parameter "+p.Name, p.Value)
 		}
+		c := r.Filter.Correlation
+		f.unless(c.PartitionKey == "" && c.EnqueuedAt.IsZero() && c.SequenceNumber == 0,
+			"The rule '%s' sets PartitionKey, EnqueuedAt or SequenceNumber, which a correlation filter does not compare.", r.Name)
 		for name, v := range r.Filter.Correlation.Properties {
 			f.value("property "+name, v)
 		}
