@@ -87,8 +87,8 @@ var rules = []rule{
 
 	{"infrastructure/lab", []string{changefeed, infra + "emulator/", infra + "page", azure}},
 
-	{"infrastructure/wiring", []string{"feedbox/", "github.com/", uuid, otel, "go.uber.org/", "golang.org/x/sync/errgroup"}},
-	{"cmd", []string{"feedbox/", "github.com/", "golang.org/x/", "go.uber.org/fx", "google.golang.org/", "cloud.google.com/"}},
+	{"infrastructure/wiring", []string{module + "/", "github.com/", uuid, otel, "go.uber.org/", "golang.org/x/sync/errgroup"}},
+	{"cmd", []string{module + "/", "github.com/", "golang.org/x/", "go.uber.org/fx", "google.golang.org/", "cloud.google.com/"}},
 }
 
 // records is the rule of a store on package recordstore.
