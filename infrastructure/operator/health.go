@@ -42,7 +42,7 @@ func (r Range) Condition(now time.Time) (Condition, time.Duration) {
 		return Free, 0
 	case health == changefeed.Retrying:
 		return Retrying, since(r.Failing, now)
-	case r.Request.Paused:
+	case r.Paused, r.Request.Paused:
 		return Paused, 0
 	}
 	return Healthy, 0

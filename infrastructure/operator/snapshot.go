@@ -25,6 +25,7 @@ type Range struct {
 	changefeed.Lease
 	Lag    changefeed.RangeLag
 	Silent time.Duration // see Operator.Silence
+	Paused bool          // all ranges are paused; Request.Paused is about this one
 }
 
 // Measure reads leases and lag. It costs one read of the change feed per range. Records that
@@ -38,6 +39,10 @@ func (o *Operator) Measure(ctx context.Context) (Snapshot, error) {
 	if _, refused := errors.AsType[*changefeed.RefusedError](err); err != nil && !refused {
 		return Snapshot{}, err
 	}
+	paused, err := o.Leases.Paused(ctx)
+	if err != nil {
+		return Snapshot{}, err
+	}
 	byID := make(map[string]changefeed.Lease, len(leases))
 	for _, l := range leases {
 		byID[l.ID] = l
@@ -45,7 +50,7 @@ func (o *Operator) Measure(ctx context.Context) (Snapshot, error) {
 	s := Snapshot{At: time.Now().UTC()}
 	for _, lag := range lags {
 		l := byID[lag.ID]
-		s.Ranges = append(s.Ranges, Range{Lease: l, Lag: lag, Silent: o.Silence(l, s.At)})
+		s.Ranges = append(s.Ranges, Range{Lease: l, Lag: lag, Silent: o.Silence(l, s.At), Paused: paused})
 		s.Behind += lag.Transactions
 		s.Oldest = max(s.Oldest, lag.Age)
 	}

@@ -25,7 +25,7 @@ func (r *Reader) readRanges(ctx context.Context) {
 	if err == nil {
 		for _, l := range leases {
 			lag := lags[l.ID]
-			s.Ranges = append(s.Ranges, operator.Range{Lease: l, Lag: lag, Silent: r.port.Silence(l, now)})
+			s.Ranges = append(s.Ranges, operator.Range{Lease: l, Lag: lag, Silent: r.port.Silence(l, now), Paused: paused})
 			s.Behind += lag.Transactions
 			s.Oldest = max(s.Oldest, lag.Age)
 		}
