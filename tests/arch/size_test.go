@@ -6,8 +6,8 @@ import (
 )
 
 // Limits on the layout. A room is a top-level folder or a folder of infrastructure, an arrow an
-// import between two rooms, and the floors are the longest path of arrows. They are what a
-// newcomer has to learn first, so they may shrink but not grow.
+// import between two rooms, and the floors are the longest path of arrows. A newcomer learns
+// these first, so they may shrink but not grow.
 const (
 	maxRooms  = 16
 	maxFloors = 7
