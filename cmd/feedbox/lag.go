@@ -104,7 +104,7 @@ func measureLag(ctx context.Context, o *operator.Operator) (lagView, error) {
 		v.Ranges = append(v.Ranges, rangeView{
 			Lease: changefeed.LeaseName(r.ID), Range: r.Range.String(), Owner: r.Lag.Owner, Known: r.Lag.Known, Behind: r.Lag.Transactions, Oldest: r.Lag.Age.Seconds(),
 			Checkpoint: r.LSN, Delivered: max(r.LSN, r.Delivered), Handled: r.Handled,
-			Health: healthOf(r, v.At), Silent: r.Silent.Seconds(), Failures: r.Lag.Failures, Error: r.Lag.Error,
+			Health: healthOf(r, v.At), Silent: r.Silent.Seconds(), Failures: cmp.Or(r.Lag.Failures, r.Failures), Error: cmp.Or(r.Lag.Error, r.Error),
 		})
 	}
 	return v, nil
