@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,7 +60,7 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 		}
 		ranges = append(ranges, parts...)
 	}
-	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
+	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, History: newHistory(), Timestamp: r.opts.Now()}
 	for _, l := range r.gaps.remembered { // of lost leases: epochs must not start again from zero
 		info.Epoch = max(info.Epoch, l.Epoch)
 	}
@@ -80,6 +81,9 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 	}
 	return r.splits.complete(ctx, info, seen.byID())
 }
+
+// newHistory returns a name that no other history has.
+func newHistory() string { return rand.Text()[:13] }
 
 // startMargin is how far before initialization a repaired gap begins if the processor
 // started from now. It is larger than the difference between any two clocks, because

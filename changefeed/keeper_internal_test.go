@@ -114,7 +114,7 @@ func TestWriteIsReported(t *testing.T) {
 	if err := k.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	want := CheckpointWritten{LeaseRef{"p..-FF", FullRange(), 2}, `"7"`, 7, 3 * time.Second}
+	want := CheckpointWritten{LeaseRef{Lease: "p..-FF", Range: FullRange(), Epoch: 2}, `"7"`, 7, 3 * time.Second}
 	if len(reported) != 1 || reported[0] != want {
 		t.Errorf("reported %+v, want %+v", reported, want)
 	}

@@ -53,6 +53,11 @@ type Lease struct {
 	// Expiry is the owner's setting: the lifetime of its lease without a write. An observer
 	// waits at least this long. See lifetime for owners that record none.
 	Expiry time.Duration
+	// History names the history of the container that the position belongs to. A restored or
+	// recreated container has another history, in which equal positions are other changes.
+	// Initialization chooses it, and Operator.Restart replaces it. It is empty in leases
+	// written by other products and by earlier versions.
+	History string
 	// Continuation is the checkpoint. It is empty until the first one; then Since is the
 	// start position.
 	Continuation string
@@ -113,7 +118,9 @@ func (r Request) equal(o Request) bool {
 	return r == o && (a == b || a != nil && b != nil && a.Continuation == b.Continuation && a.Since.Equal(b.Since))
 }
 
-func (l *Lease) ref() LeaseRef { return LeaseRef{Lease: l.ID, Range: l.Range, Epoch: l.Epoch} }
+func (l *Lease) ref() LeaseRef {
+	return LeaseRef{Lease: l.ID, Range: l.Range, Epoch: l.Epoch, History: l.History}
+}
 
 func (l *Lease) ownerKey() hostKey { return newHostKey(l.Owner, l.Incarnation) }
 
@@ -168,7 +175,7 @@ func (l *Lease) replaceBy(children []FeedRange) {
 func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
 	child := Lease{
 		ID: id, Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,
-		State: LeasePending, Parent: l.ID, Epoch: l.Epoch,
+		State: LeasePending, Parent: l.ID, Epoch: l.Epoch, History: l.History,
 		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime,
 		Attempts: l.Attempts, Timestamp: now,
 		Request: Request{Paused: l.Request.Paused},

@@ -17,6 +17,7 @@ type property struct {
 func (l *Lease) ownProperties() []property {
 	return []property{
 		{"epoch", &l.Epoch},
+		{"history", &l.History},
 		{"incarnation", &l.Incarnation},
 		{"expiry", &l.Expiry},
 		{"state", &l.State},

@@ -32,6 +32,9 @@ type LeaseRef struct {
 	Lease string // its id
 	Range FeedRange
 	Epoch int64 // rises by one with each change of ownership
+	// History names the history of the container; positions of different histories must not
+	// be compared. See Lease.History.
+	History string
 }
 
 // LeaseAcquired reports that this host owns the lease from now on.

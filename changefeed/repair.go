@@ -74,7 +74,7 @@ func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 // fill creates the lease of a gap at the last position this host remembers of it, else at
 // the processor's start: never ahead of the delivered changes.
 func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
-	from := Lease{Since: seen.info.Since}
+	from := Lease{Since: seen.info.Since, History: seen.info.History}
 	for _, known := range g.remembered {
 		if known.Range.Contains(gap) {
 			from = known
@@ -82,7 +82,7 @@ func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
 	}
 	lease := Lease{
 		ID: g.ids.lease(gap), Version: 1, Token: gap.String(), Range: gap, Mode: modeIncremental,
-		Continuation: from.Continuation, Since: from.Since, Epoch: from.Epoch, Timestamp: g.opts.Now(),
+		Continuation: from.Continuation, Since: from.Since, Epoch: from.Epoch, History: from.History, Timestamp: g.opts.Now(),
 	}
 	_, err := g.store.Create(ctx, lease.encode())
 	if errors.Is(err, ErrExists) {

@@ -13,6 +13,9 @@ import (
 type Ownership struct {
 	Lease string // names the range
 	Epoch int64  // rises with every change of the owner
+	// History names the history of the container. Positions of another history, such as that
+	// of a container before it was restored, say nothing about this one's events.
+	History string
 	// Resumed is true if reading continues from a checkpoint. Events missing after a
 	// checkpoint are lost; before the first checkpoint they may have been sent long ago.
 	Resumed bool

@@ -35,8 +35,9 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page) {
 // DeadLetter is an event that used up its attempts, or waited too long.
 type DeadLetter struct {
 	Change   Change
-	Attempts int   // number of attempts
-	Err      error // the last failure
+	History  string // see Ownership
+	Attempts int    // number of attempts
+	Err      error  // the last failure
 	// Waiting is true if the event was not refused but waited too long while others were
 	// accepted. Its key is drained without an operator; see Closing.Auto.
 	Waiting bool

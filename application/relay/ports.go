@@ -85,6 +85,7 @@ type Message struct {
 
 	LSN              int64  // position of the event's transaction
 	Sequence         int64  // place of the event in the history of its key, from 1; 0 = unknown
+	Ordinal          int64  // place of the event in its transaction, from 1; 0 = unknown
 	AggregateVersion int64  // version of the aggregate after the event; 0 = unknown
 	CreatedAt        string // RFC 3339, as stored; "" = unknown
 	Traceparent      string // W3C trace context of the request; "" = none

@@ -30,7 +30,7 @@ func (h *Handler) Handle(ctx context.Context, batch *changefeed.Batch) error {
 		changes[i] = relay.Change{Raw: item.Raw, LSN: item.LSN, Timestamp: item.Time()}
 	}
 	resumed, _ := h.resumed.Load(batch.Lease)
-	owned := relay.Ownership{Lease: batch.Lease, Epoch: batch.Epoch, Resumed: resumed == true}
+	owned := relay.Ownership{Lease: batch.Lease, Epoch: batch.Epoch, History: batch.History, Resumed: resumed == true}
 	failed := h.relay.Handle(ctx, owned, changes)
 	if len(failed) == 0 {
 		failpoint.Here("page-sent")
@@ -64,6 +64,7 @@ func answer(batch *changefeed.Batch, f *relay.Failure) {
 func (h *Handler) Park(ctx context.Context, letter changefeed.DeadLetter) error {
 	err := h.relay.Park(ctx, relay.DeadLetter{
 		Change:   relay.Change{Raw: letter.Raw, LSN: letter.LSN, Timestamp: letter.Changed},
+		History:  letter.History,
 		Attempts: letter.Attempts,
 		Err:      letter.Err,
 		Waiting:  letter.Waiting,
