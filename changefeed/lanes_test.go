@@ -64,6 +64,20 @@ func TestLanesMultiplyTheRateOfARange(t *testing.T) {
 	}
 }
 
+// With few keys most lanes have no key and some have several.
+func TestManyLanesKeepTheOrderOfFewKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(2000, 20)
+		w.got.before = func(ctx context.Context, b *changefeed.Batch) error {
+			return pause(ctx, time.Duration(len(b.Items))*5*time.Millisecond)
+		}
+		w.start("a", nil, &changefeed.Options{Lanes: 128, MaxItems: 100})
+		eventually(t, time.Hour, "delivered", func() bool { return w.got.count() == 2000 })
+		w.got.ordered(t)
+	})
+}
+
 // Lanes finish pages in any order. The stored position never passes an unfinished page.
 func TestCheckpointIsTheLowWaterPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -5,7 +5,6 @@ package netfault
 
 import (
 	"context"
-	"math/rand/v2"
 	"net"
 	"sync"
 	"time"
@@ -170,13 +169,15 @@ func (p *Proxy) pump(c *proxied, from, to net.Conn, way func() Way) {
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		defer close(segments)
+		lost := 0.0 // counted, not drawn, so that runs with equal segments are equal
 		for {
 			buf := make([]byte, 16<<10)
 			n, err := from.Read(buf)
 			if n > 0 {
 				w, _ := p.now(way)
 				wait := w.Delay
-				if w.Lose > 0 && rand.Float64() < w.Lose {
+				if lost += w.Lose; lost >= 1 {
+					lost--
 					wait += w.Repeat
 				}
 				segments <- segment{buf[:n], time.Now().Add(wait)}
