@@ -3,6 +3,10 @@
 // because it fails if a goroutine is left over; the heap is compared after the first and the
 // last seeds, too.
 //
+// Faults are of three sources, each with its own random source: loud ones, which end in an error
+// (kinds.go), crashes of shops, and quiet ones (acts.go): a link or a read that never answers, and
+// operators who pause, release, rewind and retry at any time.
+//
 // A seed fixes the topology, the workload and the schedule of faults (see NewPlan),
 // not how goroutines interleave. A failing seed is therefore run several times and its failure
 // rate is reported, its history is written to a file, and its schedule is shrunk to the faults

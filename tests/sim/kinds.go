@@ -25,8 +25,8 @@ type kind struct {
 	begin    func(s *storm, f Fault) (end func(), struck bool)
 }
 
-// kinds are all kinds of faults by name.
-var kinds = map[string]kind{
+// loudKinds are faults that end in an error somewhere.
+var loudKinds = map[string]kind{
 	"crash":        {weight: 12, target: "process", longest: 20 * time.Second, begin: crash},
 	"crash-relay":  {weight: 8, target: "relay", longest: 30 * time.Second, begin: crash},
 	"crash-store":  {weight: 4, target: world.PartCosmos, longest: 8 * time.Second, begin: crash},
@@ -89,6 +89,13 @@ var kinds = map[string]kind{
 	"consumers-slow":   {weight: 3, longest: 40 * time.Second, size: 3 * time.Second, begin: slow},
 	"poison":           {weight: 3, target: "key", begin: poison},
 }
+
+// kinds are all kinds of faults by name.
+var kinds = func() map[string]kind {
+	all := maps.Clone(loudKinds)
+	maps.Copy(all, quietKinds)
+	return all
+}()
 
 // kindsInOrder is sorted, because otherwise a draw would not be repeatable.
 var kindsInOrder = slices.Sorted(maps.Keys(kinds))

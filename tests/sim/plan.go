@@ -77,6 +77,7 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 		p.Faults = slices.DeleteFunc(p.Faults, func(f Fault) bool { return f.Kind == "clock" })
 	}
 	p.Faults = append(p.Faults, p.shopFaults(length)...)
+	p.Faults = append(p.Faults, p.quietFaults(length)...)
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p
 }

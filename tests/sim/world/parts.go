@@ -126,4 +126,5 @@ func (w *World) Heal() {
 	if !w.closed {
 		w.Start(w.Processes()...)
 	}
+	w.resumeAll()
 }

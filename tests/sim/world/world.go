@@ -56,6 +56,7 @@ type World struct {
 	shops    shops
 	ports    atomic.Int64 // for the store's addresses, see endpoint
 	closed   bool
+	paused   atomic.Bool // an operator's pause may be in effect
 
 	mu     sync.Mutex // guards the fields below
 	faults []string   // violations seen during the run, and failures of the harness
