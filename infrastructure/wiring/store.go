@@ -61,6 +61,6 @@ func contract(e config.Event) document.EventContract {
 	}
 	return document.EventContract{
 		Type: e.TypeMember, Types: types, ID: e.IDMember, Key: e.KeyMember, Body: e.BodyMember, Subject: e.SubjectMember,
-		Sequence: e.SequenceMember, Version: e.VersionMember, CreatedAt: e.CreatedAtMember, Traceparent: e.TraceparentMember,
+		Sequence: e.SequenceMember, Ordinal: e.OrdinalMember, Version: e.VersionMember, CreatedAt: e.CreatedAtMember, Traceparent: e.TraceparentMember,
 	}
 }

@@ -112,6 +112,7 @@ func TestEventContract(t *testing.T) {
 		"FEEDBOX_EVENT_KEY_MEMBER=id":           `"id" is the member of FEEDBOX_EVENT_ID_MEMBER, too`,
 		"FEEDBOX_EVENT_SEQUENCE_MEMBER=/id":     `"/id" is the member of FEEDBOX_EVENT_ID_MEMBER, too`,
 		"FEEDBOX_EVENT_SEQUENCE_MEMBER=/type":   `"/type" is the member of FEEDBOX_EVENT_TYPE_MEMBER, too`,
+		"FEEDBOX_EVENT_ORDINAL_MEMBER=/type":    `"/type" is the member of FEEDBOX_EVENT_TYPE_MEMBER, too`,
 		"FEEDBOX_EVENT_VERSION_MEMBER=sequence": `"sequence" is the member of FEEDBOX_EVENT_SEQUENCE_MEMBER, too`,
 	} {
 		_, err := config.LoadRelay(relayEnviron(environ))

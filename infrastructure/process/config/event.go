@@ -15,6 +15,7 @@ type Event struct {
 	BodyMember        string   `env:"BODY_MEMBER" envDefault:"data" doc:"member of an event whose object becomes the message, byte for byte; . is the whole document"`
 	SubjectMember     string   `env:"SUBJECT_MEMBER" envDefault:"action" doc:"member of the body, or /member of the document, that becomes the subject of the message"`
 	SequenceMember    string   `env:"SEQUENCE_MEMBER" envDefault:"sequence" doc:"member of the body, or /member of the document, that counts the events of a key from 1; optional in documents"`
+	OrdinalMember     string   `env:"ORDINAL_MEMBER" envDefault:"ordinal" doc:"member of the body, or /member of the document, that counts the events of a transaction from 1, for their order; optional in documents"`
 	VersionMember     string   `env:"VERSION_MEMBER" envDefault:"aggregateVersion" doc:"member of the body, or /member of the document, with the version of what the event happened to; optional in documents"`
 	CreatedAtMember   string   `env:"CREATED_AT_MEMBER" envDefault:"createdAt" doc:"member of the body, or /member of the document, that says when it happened; optional in documents"`
 	TraceparentMember string   `env:"TRACEPARENT_MEMBER" envDefault:"traceparent" doc:"member of the body, or /member of the document, with the W3C trace context; optional in documents"`
@@ -34,6 +35,7 @@ func checkEvent(report *report, e Event) {
 		{"FEEDBOX_EVENT_BODY_MEMBER", e.BodyMember, false},
 		{"FEEDBOX_EVENT_SUBJECT_MEMBER", e.SubjectMember, true},
 		{"FEEDBOX_EVENT_SEQUENCE_MEMBER", e.SequenceMember, true},
+		{"FEEDBOX_EVENT_ORDINAL_MEMBER", e.OrdinalMember, true},
 		{"FEEDBOX_EVENT_VERSION_MEMBER", e.VersionMember, true},
 		{"FEEDBOX_EVENT_CREATED_AT_MEMBER", e.CreatedAtMember, true},
 		{"FEEDBOX_EVENT_TRACEPARENT_MEMBER", e.TraceparentMember, true},

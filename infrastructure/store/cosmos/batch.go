@@ -86,7 +86,8 @@ func (b *Batch) Emit(action string, data any) *Batch {
 	return b.EmitEvent(Event{Action: action, Data: data})
 }
 
-// EmitEvent adds an event. Events keep the order of the calls.
+// EmitEvent adds an event. Events keep the order of the calls: each gets its ordinal in the
+// transaction, by which the relay sorts them.
 func (b *Batch) EmitEvent(e Event) *Batch {
 	if !b.ready() {
 		return b.orNew()
@@ -157,7 +158,7 @@ func (b *Batch) addEvents(ctx context.Context) error {
 		if e.At.IsZero() {
 			e.At = time.Now()
 		}
-		o, err := b.eventDocument(ctx, e)
+		o, err := b.eventDocument(ctx, e, i+1)
 		if err == nil {
 			err = b.documents.track(verbCreate, o, nil)
 		}
@@ -169,7 +170,7 @@ func (b *Batch) addEvents(ctx context.Context) error {
 	return nil
 }
 
-func (b *Batch) eventDocument(ctx context.Context, e *Event) (DataObject, error) {
+func (b *Batch) eventDocument(ctx context.Context, e *Event, ordinal int) (DataObject, error) {
 	data := []byte{'{'}
 	if e.Data != nil {
 		var err error
@@ -187,6 +188,7 @@ func (b *Batch) eventDocument(ctx context.Context, e *Event) (DataObject, error)
 	if e.Sequence > 0 {
 		w.Integer("sequence", e.Sequence)
 	}
+	w.Integer("ordinal", int64(ordinal))
 	w.Integer("schemaVersion", document.EventSchemaVersion)
 	w.TextIfAny("traceparent", b.documents.options.Traceparent(ctx))
 	w.End()

@@ -60,7 +60,7 @@ func TestEventsMatchTheSchema(t *testing.T) {
 func TestRelayAcceptsTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := eventSchema(t)
-	const good = `{"id":"e1","partitionKey":"k","type":"domainEvent","ttl":60,"data":{"action":"A","sequence":1,"aggregateVersion":2,"createdAt":"2026-03-01T12:00:00Z","traceparent":"x","other":[1]},"mine":true}`
+	const good = `{"id":"e1","partitionKey":"k","type":"domainEvent","ttl":60,"data":{"action":"A","sequence":1,"ordinal":1,"aggregateVersion":2,"createdAt":"2026-03-01T12:00:00Z","traceparent":"x","other":[1]},"mine":true}`
 	change := func(from, to string) string { return strings.Replace(good, from, to, 1) }
 	for name, raw := range map[string]string{
 		"good":                      good,
@@ -79,6 +79,8 @@ func TestRelayAcceptsTheSchema(t *testing.T) {
 		"a sequence of 0":           change(`"sequence":1`, `"sequence":0`),
 		"a sequence in a text":      change(`"sequence":1`, `"sequence":"1"`),
 		"a sequence of 1.5":         change(`"sequence":1`, `"sequence":1.5`),
+		"an ordinal of 0":           change(`"ordinal":1`, `"ordinal":0`),
+		"an ordinal that is a text": change(`"ordinal":1`, `"ordinal":"1"`),
 		"a version below 0":         change(`"aggregateVersion":2`, `"aggregateVersion":-2`),
 		"a version too large":       change(`"aggregateVersion":2`, `"aggregateVersion":9223372036854775808`),
 	} {

@@ -60,7 +60,7 @@ func AggregateOf[A aggregate.Aggregate](k *document.Kind[A], o DataObject) (a A,
 
 // EventDocumentOf returns the document of an event of an aggregate of that kind.
 func EventDocumentOf[A aggregate.Aggregate](k *document.Kind[A], e event.Event, ttl time.Duration, traceparent string) (DataObject, error) {
-	data, err := k.EventData(e, traceparent)
+	data, err := k.EventData(e, 1, traceparent)
 	meta := e.Metadata()
 	return eventObject(unitofwork.Event{ID: meta.ID.String(), Key: meta.AggregateID.String(), Data: data}, &Options{EventTTL: ttl}), err
 }

@@ -262,7 +262,7 @@ func TestOutboxDocuments(t *testing.T) {
 		"a": {"id": "a", "tenant": "k"},
 		"b": {"id": "b", "tenant": "k"},
 		id.String(): {"id": id.String(), "tenant": "k", "type": "domainEvent", "ttl": 60.0, "data": map[string]any{
-			"n": 1.0, "action": "E", "id": id.String(), "createdAt": "2026-03-01T12:00:00Z", "aggregateVersion": 3.0, "sequence": 2.0,
+			"n": 1.0, "action": "E", "id": id.String(), "createdAt": "2026-03-01T12:00:00Z", "aggregateVersion": 3.0, "sequence": 2.0, "ordinal": 1.0,
 			"schemaVersion": 1.0, "traceparent": trace,
 		}},
 	} {

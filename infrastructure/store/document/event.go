@@ -12,14 +12,15 @@ import (
 const EventSchemaVersion = 1
 
 // EventMembers are the members of an event's data that all events have.
-var EventMembers = []string{defaultIDMember, "action", "id", "createdAt", "aggregateVersion", "sequence", "schemaVersion", "traceparent"}
+var EventMembers = []string{defaultIDMember, "action", "id", "createdAt", "aggregateVersion", "sequence", "ordinal", "schemaVersion", "traceparent"}
 
 // room is the initial buffer for the data of an event, in bytes.
 const room = 640
 
 // EventData returns the data of an event's document: the members that the kind's encoder
-// writes, then those that all events have. Traceparent (W3C Trace Context) may be empty.
-func (k *Kind[A]) EventData(e event.Event, traceparent string) ([]byte, error) {
+// writes, then those that all events have. Ordinal is the place of the event in its
+// transaction, from 1. Traceparent (W3C Trace Context) may be empty.
+func (k *Kind[A]) EventData(e event.Event, ordinal int, traceparent string) ([]byte, error) {
 	meta := e.Metadata()
 	encode := k.Events[e.Action()]
 	if encode == nil {
@@ -36,6 +37,7 @@ func (k *Kind[A]) EventData(e event.Event, traceparent string) ([]byte, error) {
 	w.Time("createdAt", meta.CreatedAt)
 	w.Integer("aggregateVersion", meta.AggregateVersion)
 	w.Integer("sequence", meta.Sequence)
+	w.Integer("ordinal", int64(ordinal))
 	w.Integer("schemaVersion", EventSchemaVersion)
 	w.TextIfAny("traceparent", traceparent)
 	w.End()

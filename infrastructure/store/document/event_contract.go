@@ -39,6 +39,11 @@ type EventContract struct {
 	// the state of an aggregate, which is no event, it is the sequence of the key's last event:
 	// the relay compares both and reports missing events. Default "sequence".
 	Sequence string
+	// Ordinal is an optional member that counts the events of a transaction from 1, in the order
+	// in which they are to be sent. The feed returns the documents of one transaction in any
+	// order. Any value that is not a positive whole number is no ordinal: an event is not refused
+	// because its writer uses the name for something else. Default "ordinal".
+	Ordinal string
 	// Version is the version of the aggregate after the event. Default "aggregateVersion".
 	Version string
 	// CreatedAt is the time of the event, RFC 3339. Default "createdAt".
@@ -51,7 +56,7 @@ type EventContract struct {
 const WholeDocument = "."
 
 // bodyMembers are the names of the members to read in one object; "" is none.
-type bodyMembers struct{ subject, sequence, version, createdAt, traceparent string }
+type bodyMembers struct{ subject, sequence, ordinal, version, createdAt, traceparent string }
 
 // contract is an EventContract with its defaults, prepared for the decoder.
 type contract struct {
@@ -76,6 +81,7 @@ func (c EventContract) compile() *contract {
 	}{
 		{out.Subject, &out.inside.subject, &out.beside.subject},
 		{out.Sequence, &out.inside.sequence, &out.beside.sequence},
+		{out.Ordinal, &out.inside.ordinal, &out.beside.ordinal},
 		{out.Version, &out.inside.version, &out.beside.version},
 		{out.CreatedAt, &out.inside.createdAt, &out.beside.createdAt},
 		{out.Traceparent, &out.inside.traceparent, &out.beside.traceparent},
@@ -105,7 +111,7 @@ func (c *contract) path(member string) string {
 
 // names returns the names that are set.
 func (m *bodyMembers) names() []string {
-	return slices.DeleteFunc([]string{m.subject, m.sequence, m.version, m.createdAt, m.traceparent}, func(name string) bool { return name == "" })
+	return slices.DeleteFunc([]string{m.subject, m.sequence, m.ordinal, m.version, m.createdAt, m.traceparent}, func(name string) bool { return name == "" })
 }
 
 func (c EventContract) withDefaults() *EventContract {
@@ -118,6 +124,7 @@ func (c EventContract) withDefaults() *EventContract {
 	c.Body = cmp.Or(c.Body, "data")
 	c.Subject = cmp.Or(c.Subject, "action")
 	c.Sequence = cmp.Or(c.Sequence, "sequence")
+	c.Ordinal = cmp.Or(c.Ordinal, "ordinal")
 	c.Version = cmp.Or(c.Version, "aggregateVersion")
 	c.CreatedAt = cmp.Or(c.CreatedAt, "createdAt")
 	c.Traceparent = cmp.Or(c.Traceparent, "traceparent")
@@ -140,6 +147,7 @@ func (c *contract) check() error {
 		{"Body", c.Body, false},
 		{"Subject", c.Subject, true},
 		{"Sequence", c.Sequence, true},
+		{"Ordinal", c.Ordinal, true},
 		{"Version", c.Version, true},
 		{"CreatedAt", c.CreatedAt, true},
 		{"Traceparent", c.Traceparent, true},

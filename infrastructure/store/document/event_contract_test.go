@@ -79,6 +79,8 @@ func TestInvalidContractsAreRefused(t *testing.T) {
 		`Key is "/pk": give the name`:                         {Key: "/pk"},
 		`Subject is "data.action": give`:                      {Subject: "data.action"},
 		`Sequence is "/a/b": give`:                            {Sequence: "/a/b"},
+		`Ordinal is "a b/c": give`:                            {Ordinal: "a b/c"},
+		`two of its members have the name "ordinal"`:          {Sequence: "ordinal"},
 		`Version is "/": give`:                                {Version: "/"},
 		`a slash before it means a member of the document`:    {CreatedAt: "."},
 		`two of its members have the name "data"`:             {ID: "data"},

@@ -13,7 +13,7 @@ import (
 // describes them:
 //
 //	{"id", "partitionKey", "type": "domainEvent", "data": {"action", "sequence",
-//	 "aggregateVersion", "createdAt", "traceparent", ...}, "ttl", "_lsn", ...}
+//	 "ordinal", "aggregateVersion", "createdAt", "traceparent", ...}, "ttl", "_lsn", ...}
 //
 // It scans the document once and decodes only the members it needs: the body of the message
 // is the bytes of data unchanged, and its strings share the document's memory (a string with
@@ -176,6 +176,11 @@ func (d *eventDocument) readMember(s *jsontext.Scanner, member string, names *bo
 		d.message.Action, err = d.text(s, c.subjectPath)
 	case names.sequence:
 		d.message.Sequence, err = d.count(s, c.sequencePath)
+	case names.ordinal:
+		var ok bool
+		if d.message.Ordinal, ok, err = s.Integer(); !ok || d.message.Ordinal < 1 {
+			d.message.Ordinal = 0
+		}
 	case names.version:
 		d.message.AggregateVersion, err = d.count(s, c.versionPath)
 	case names.createdAt:

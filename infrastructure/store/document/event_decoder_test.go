@@ -15,7 +15,7 @@ import (
 	"feedbox/tests/fuzzseed"
 )
 
-const sampleData = `{"name":{"firstName":"Jane","lastName":"Doe \"}{\\"},"contactId":"b5e2e7aa-4982-4735-9422-c39a7c4af5c2", "action":"ContactNameUpdatedEvent","id":"d6a5f4b2-84c3-4ac7-ae22-6f4025ba9ca0","createdAt":"2021-09-22T11:37:37.3022907+02:00","aggregateVersion":7,"sequence":12,"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`
+const sampleData = `{"name":{"firstName":"Jane","lastName":"Doe \"}{\\"},"contactId":"b5e2e7aa-4982-4735-9422-c39a7c4af5c2", "action":"ContactNameUpdatedEvent","id":"d6a5f4b2-84c3-4ac7-ae22-6f4025ba9ca0","createdAt":"2021-09-22T11:37:37.3022907+02:00","aggregateVersion":7,"sequence":12,"ordinal":3,"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"}`
 
 const sampleEvent = `{"id":"d6a5f4b2-84c3-4ac7-ae22-6f4025ba9ca0","partitionKey":"b5e2e7aa-4982-4735-9422-c39a7c4af5c2","type":"domainEvent","data": ` +
 	sampleData + `,"ttl":864000,"_rid":"abc==","_etag":"\"0000\"","_lsn":991}`
@@ -28,7 +28,7 @@ func TestDecodeEvent(t *testing.T) {
 	want := relay.Message{
 		ID: "d6a5f4b2-84c3-4ac7-ae22-6f4025ba9ca0", Key: "b5e2e7aa-4982-4735-9422-c39a7c4af5c2",
 		Action: "ContactNameUpdatedEvent", Body: []byte(sampleData),
-		LSN: 991, Sequence: 12, AggregateVersion: 7, CreatedAt: "2021-09-22T11:37:37.3022907+02:00",
+		LSN: 991, Sequence: 12, Ordinal: 3, AggregateVersion: 7, CreatedAt: "2021-09-22T11:37:37.3022907+02:00",
 		Traceparent: "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -100,6 +100,26 @@ func TestDecodeTable(t *testing.T) {
 	}
 }
 
+// A foreign event may use the name of the ordinal for something else, and is not refused.
+func TestOrdinalIsAPositiveWholeNumberOrAbsent(t *testing.T) {
+	for value, want := range map[string]int64{
+		`1`: 1, `9223372036854775807`: 9223372036854775807, `0`: 0, `-1`: 0, `1.5`: 0, `9223372036854775808`: 0, `"1"`: 0, `null`: 0, `{"a":[1]}`: 0, `true`: 0,
+	} {
+		m, isEvent, err := EventDecoder{}.Decode([]byte(`{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"A","ordinal":` + value + `,"sequence":5}}`))
+		if err != nil || !isEvent || m.Ordinal != want || m.Sequence != 5 {
+			t.Errorf("ordinal %s: message %+v, event %v, error %v; want the ordinal %d", value, m, isEvent, err, want)
+		}
+	}
+	decoder, err := NewEventDecoder(EventContract{Ordinal: "/place"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, _, err := decoder.Decode([]byte(`{"id":"e1","place":2,"partitionKey":"k","type":"domainEvent","data":{"action":"A","ordinal":7}}`))
+	if err != nil || m.Ordinal != 2 {
+		t.Errorf("of the document: message %+v, error %v", m, err)
+	}
+}
+
 func TestDecodeAggregateReturnsItsLastSequence(t *testing.T) {
 	m, isEvent, err := EventDecoder{}.Decode([]byte(`{"id":"k","partitionKey":"k","type":"contact","data":{"name":{},"version":3,"sequence":5},"ttl":-1}`))
 	if want := (relay.Message{Key: "k", Sequence: 5}); err != nil || isEvent || !cmp.Equal(m, want) {
@@ -137,6 +157,9 @@ func FuzzDecode(f *testing.F) {
 		sampleEvent, `{"id":"k","type":"contact"}`, `{}`, `[`, `{"id":"\ud800","type":"domainEvent"}`,
 		`{"type":"domainEvent","id":"a","partitionKey":"b","data":{"action":"\\\"","sequence":-1}}`,
 		`{"type":"domainEvent","id":"a","partitionKey":"b","data":{"action":"x","sequence":1e3,"aggregateVersion":null}}`,
+		`{"type":"domainEvent","id":"a","partitionKey":"b","data":{"action":"x","ordinal":2}}`,
+		`{"type":"domainEvent","id":"a","partitionKey":"b","data":{"ordinal":-1,"action":"x"},"ordinal":3}`,
+		`{"type":"domainEvent","id":"a","partitionKey":"b","data":{"ordinal":"first","action":"x"}}`,
 		"{\"type\":\"domainEvent\",\"id\":\"a\xff\",\"partitionKey\":\"b\",\"data\":{\"action\":\"x\"}}",
 	} {
 		f.Add([]byte(seed))
@@ -198,6 +221,8 @@ func referenceDecode(raw []byte) (m relay.Message, isEvent, ok, fair bool) {
 		CreatedAt: str(data["createdAt"]), Traceparent: str(data["traceparent"]),
 	}
 	_ = json.Unmarshal(doc["_lsn"], &m.LSN)
+	m.Ordinal, _ = whole(data["ordinal"])
+	m.Ordinal = max(m.Ordinal, 0)
 	var sequenceOK, versionOK bool
 	m.Sequence, sequenceOK = whole(data["sequence"])
 	m.AggregateVersion, versionOK = whole(data["aggregateVersion"])

@@ -81,8 +81,8 @@ func (j JSON[A, S]) Kind() *Kind[A] {
 
 // JSONEvent returns the codec of events that aggregate.Record makes of the payload P, which
 // encoding/json writes. The payload must encode to an object without the members that all
-// events have (action, id, createdAt, aggregateId, aggregateVersion, sequence, schemaVersion,
-// traceparent), otherwise the commit fails.
+// events have (action, id, createdAt, aggregateId, aggregateVersion, sequence, ordinal,
+// schemaVersion, traceparent), otherwise the commit fails.
 func JSONEvent[P event.Payload]() EventCodec {
 	var none P
 	return EventCodec{Action: none.Action(), Encode: func(dst []byte, e event.Event) ([]byte, error) {

@@ -18,8 +18,9 @@ type Publisher interface {
 
 // outbox collects the events of one change.
 type outbox struct {
-	encode      func(e event.Event, traceparent string) ([]byte, error)
+	encode      func(e event.Event, ordinal int, traceparent string) ([]byte, error)
 	traceparent func(ctx context.Context) string
+	before      int // number of events of earlier changes of the transaction
 	events      []Event
 }
 
@@ -27,7 +28,7 @@ var _ mediator.Outbox = (*outbox)(nil)
 
 // Add implements mediator.Outbox.
 func (o *outbox) Add(ctx context.Context, e event.Event) error {
-	data, err := o.encode(e, o.traceparent(ctx))
+	data, err := o.encode(e, o.before+len(o.events)+1, o.traceparent(ctx))
 	if err != nil {
 		return err
 	}

@@ -130,16 +130,18 @@ func (w *unitOfWork[A]) find(id uuid.UUID) *tracked[A] {
 func (w *unitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
 	var changed []*tracked[A]
 	var changes []*Change
+	events := 0 // of the transaction
 	for _, t := range w.tracked {
 		commit, pending := t.aggregate.Pending()
 		if !pending {
 			continue
 		}
-		c, err := w.change(ctx, t, commit)
+		c, err := w.change(ctx, t, commit, events)
 		if err != nil {
 			return command.Receipt{}, fmt.Errorf("commit %s %s: %w", w.of.kind.Noun, t.aggregate.ID(), err)
 		}
 		changed, changes = append(changed, t), append(changes, c)
+		events += len(c.Events)
 	}
 	if len(changes) == 0 {
 		// No write checks the aggregates then, and they may have been read from an old state.
@@ -161,11 +163,12 @@ func (w *unitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
 	return receipt, nil
 }
 
-// change returns the change of an aggregate. Its events are encoded again in each commit, also
+// change returns the change of an aggregate, whose events follow before others in the transaction.
+// Its events are encoded again in each commit, also
 // after one that failed, with the same result if ctx has the same trace context.
-func (w *unitOfWork[A]) change(ctx context.Context, t *tracked[A], commit aggregate.Commit) (*Change, error) {
+func (w *unitOfWork[A]) change(ctx context.Context, t *tracked[A], commit aggregate.Commit, before int) (*Change, error) {
 	kind := w.of.kind
-	events := outbox{encode: kind.EventData, traceparent: w.of.options.Traceparent}
+	events := outbox{encode: kind.EventData, traceparent: w.of.options.Traceparent, before: before}
 	if err := events.publish(ctx, w.of.publisher, commit.Events); err != nil {
 		return nil, err
 	}

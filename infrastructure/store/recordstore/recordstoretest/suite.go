@@ -3,6 +3,7 @@ package recordstoretest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -43,6 +44,20 @@ func (s Subject) History(t *testing.T, id uuid.UUID, n, versions int) {
 	}
 }
 
+// ordinals checks the places of the events of id in their transactions.
+func (s Subject) ordinals(t *testing.T, id uuid.UUID, want ...int64) {
+	t.Helper()
+	events, err := s.Events().OfKey(t.Context(), id.String())
+	must(t, err)
+	var got []int64
+	for _, e := range events {
+		got = append(got, e.Ordinal)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the events have the ordinals %d; want %d", got, want)
+	}
+}
+
 // UnitOfWork creates, changes, repeats, reads and lists baskets.
 func UnitOfWork(t *testing.T, s Subject) {
 	t.Helper()
@@ -80,6 +95,7 @@ func UnitOfWork(t *testing.T, s Subject) {
 		t.Errorf("an unknown session token: %v", err)
 	}
 	s.History(t, id, 3, 2)
+	s.ordinals(t, id, 1, 1, 2)
 
 	// One aggregate per unit of work: the state of a second one would not be checked.
 	other, err := p.Create(t.Context(), Opening(""))
