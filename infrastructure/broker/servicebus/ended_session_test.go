@@ -1,6 +1,7 @@
 package servicebus
 
 import (
+	"log/slog"
 	"testing"
 
 	"github.com/Azure/go-amqp"
@@ -12,7 +13,7 @@ import (
 // Otherwise every new link would use one more place in an AMQP session.
 func TestClosedLinkReleasesItsPlace(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
-		l := newSenderLink(w.client, "contacts")
+		l := newSenderLink(w.client, "contacts", slog.New(slog.DiscardHandler))
 		a, err := l.shared.Get(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -28,7 +29,7 @@ func TestClosedLinkReleasesItsPlace(t *testing.T) {
 // The connection of an ended session is replaced, although it is still open.
 func TestAttachReplacesTheConnectionOfAnEndedSession(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
-		l := newSenderLink(w.client, "contacts")
+		l := newSenderLink(w.client, "contacts", slog.New(slog.DiscardHandler))
 		a, err := l.shared.Get(t.Context())
 		if err != nil {
 			t.Fatal(err)

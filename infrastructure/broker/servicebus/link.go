@@ -3,6 +3,10 @@ package servicebus
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
 
 	"github.com/Azure/go-amqp"
 
@@ -19,11 +23,16 @@ type link interface {
 	close(ctx context.Context) error
 }
 
-// senderLink is the link of a client to an entity. It attaches again after the link has ended.
+// senderLink is the link of a client to an entity. It attaches again after the link has ended, and
+// replaces a silent link and then its connection (doc.go).
 type senderLink struct {
 	client *Client
 	entity string
+	log    *slog.Logger
 	shared *shared.Resource[attachment]
+
+	mu         sync.Mutex // guards unanswered and attachment.silent
+	unanswered int        // timeouts since the last outcome
 }
 
 // attachment is an attached link.
@@ -32,13 +41,28 @@ type attachment struct {
 	conn     *wire.Conn
 	release  func() // its place in the AMQP session
 	maxBatch int
+	silent   bool // it was replaced because its sends were not answered
 }
 
-func newSenderLink(client *Client, entity string) *senderLink {
-	l := &senderLink{client: client, entity: entity}
+const (
+	// maxUnanswered is the number of timeouts without an outcome in between after which a link is
+	// replaced. One timeout can be a single lost outcome, and a new attach takes several round trips.
+	maxUnanswered = 2
+	// detachTimeout bounds the wait for the broker's reply to a detach. It is short, because a silent
+	// broker does not reply at all.
+	detachTimeout = time.Second
+)
+
+func newSenderLink(client *Client, entity string, log *slog.Logger) *senderLink {
+	l := &senderLink{client: client, entity: entity, log: log}
 	l.shared = shared.New(l.attach, func(ctx context.Context, a *attachment) error {
-		_ = a.Close(ctx) // fails if it has ended; continues in the background if ctx ends
-		a.release()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), detachTimeout)
+		defer cancel()
+		// Without a reply, the broker may still use the handle, so its place stays taken until the
+		// connection ends.
+		if err := a.Close(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			a.release()
+		}
 		return nil
 	})
 	return l
@@ -67,6 +91,10 @@ func (l *senderLink) attach(ctx context.Context) (*attachment, error) {
 	}
 	if err != nil {
 		l.dropBroken(ctx, conn, err)
+		// A request for a token has a shorter timeout of its own.
+		if errors.Is(context.Cause(ctx), errUnanswered) || ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+			l.noteTimeout(ctx, a)
+		}
 		return nil, &attachError{err}
 	}
 	a.maxBatch = maxBatch(a.Sender)
@@ -113,17 +141,65 @@ func (l *senderLink) send(ctx context.Context, m *amqp.Message) error {
 	}
 	receipt, err := a.SendWithReceipt(ctx, m, nil)
 	canceled := err != nil && ctx.Err() != nil // possibly between the frames of m, so no message may follow
+	var state amqp.DeliveryState
 	if err == nil {
-		var state amqp.DeliveryState
-		if state, err = receipt.Wait(ctx); err == nil {
-			err = outcome(state)
-		}
+		state, err = receipt.Wait(ctx)
+	}
+	switch {
+	case err == nil:
+		l.noteOutcome(a)
+		err = outcome(state)
+	case errors.Is(context.Cause(ctx), errUnanswered):
+		err = fmt.Errorf("%w: %w", errUnanswered, err)
+		l.noteTimeout(ctx, a)
 	}
 	if canceled || hasEnded(err) || wire.HasCondition(err, amqp.ErrCondUnauthorizedAccess) { // the next link gets a new token
 		l.shared.Drop(ctx, a)
 		l.dropBroken(ctx, a.conn, err)
 	}
 	return err
+}
+
+// errUnanswered is the cause of the end of an attempt that took too long. An attempt that ends with its
+// Publish call has another cause. It may have been short, so it is no evidence against the link.
+var errUnanswered = errors.New("the broker did not answer in time")
+
+// noteOutcome records that the broker has answered a send.
+func (l *senderLink) noteOutcome(a *attachment) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !a.silent { // otherwise it is late, and says nothing about the new link
+		l.unanswered = 0
+	}
+}
+
+// noteTimeout counts a timeout on a, and replaces the link or its connection after maxUnanswered
+// timeouts. A link that could not be attached has no predecessor on the connection, so the connection
+// is replaced at once.
+func (l *senderLink) noteTimeout(ctx context.Context, a *attachment) {
+	l.mu.Lock()
+	if a.silent { // another send has replaced it
+		l.mu.Unlock()
+		return
+	}
+	l.unanswered++
+	timeouts := l.unanswered
+	replace := timeouts%maxUnanswered == 0
+	replaceConn := replace && (a.Sender == nil || timeouts >= 2*maxUnanswered)
+	a.silent = replace
+	if replaceConn {
+		l.unanswered = 0
+	}
+	l.mu.Unlock()
+	switch {
+	case replaceConn:
+		l.log.WarnContext(ctx, "connection replaced: broker silent on a new link", "entity", l.entity, "timeouts", timeouts)
+		l.shared.Drop(ctx, a)
+		l.client.shared.Drop(ctx, a.conn)
+	case replace:
+		l.log.WarnContext(ctx, "link replaced: sends not answered", "entity", l.entity, "timeouts", timeouts)
+		l.shared.Drop(ctx, a)
+	}
 }
 
 func (l *senderLink) close(ctx context.Context) error { return l.shared.Close(ctx) }

@@ -38,7 +38,7 @@ type PublisherOptions struct {
 	Sent func(ctx context.Context, r relay.BatchReport)
 	// Source is the CloudEvents source. Default: "/" and the name of the entity.
 	Source string
-	// Logger receives changes of PackKeys. Default: discarded.
+	// Logger receives changes of PackKeys and replaced links. Default: discarded.
 	Logger *slog.Logger
 
 	limits limits
@@ -58,7 +58,9 @@ func NewPublisher(client *Client, entity string, opts *PublisherOptions) (*Publi
 	if client == nil || entity == "" {
 		return nil, errors.New("service bus publisher: a client and the name of a topic or queue are required")
 	}
-	return newPublisher(newSenderLink(client, entity), entity, opts), nil
+	given := *cmp.Or(opts, &PublisherOptions{})
+	given.Logger = cmp.Or(given.Logger, slog.New(slog.DiscardHandler))
+	return newPublisher(newSenderLink(client, entity, given.Logger), entity, &given), nil
 }
 
 func newPublisher(link link, entity string, opts *PublisherOptions) *Publisher {
@@ -104,7 +106,7 @@ func (p *Publisher) Open(ctx context.Context) error {
 // connect opens the link. Its timeout is longer than that of a send, because it takes about 10 round
 // trips.
 func (p *Publisher) connect(ctx context.Context) (maxBatch int, err error) {
-	opening, cancel := context.WithTimeout(ctx, wire.ConnectTimeout)
+	opening, cancel := context.WithTimeoutCause(ctx, wire.ConnectTimeout, errUnanswered)
 	defer cancel()
 	if maxBatch, err = p.link.open(opening); err != nil {
 		return 0, classify(ctx, opening, err)

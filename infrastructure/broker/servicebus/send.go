@@ -201,7 +201,7 @@ func (s *sender) try(ctx context.Context, m *amqp.Message) error {
 	if err := relay.Ended(ctx); err != nil {
 		return err
 	}
-	attempt, cancel := context.WithTimeout(ctx, s.publisher.opts.limits.sendTimeout)
+	attempt, cancel := context.WithTimeoutCause(ctx, s.publisher.opts.limits.sendTimeout, errUnanswered)
 	defer cancel()
 	failpoint.Here("send")
 	if err := s.publisher.link.send(attempt, m); err != nil {

@@ -11,8 +11,12 @@ import (
 )
 
 // stalled is the time without a handled batch after which a relay with pending changes is not
-// ready, unless the broker refused everything meanwhile.
+// ready, unless the broker refused everything meanwhile. A publisher replaces a silent link and its
+// connection within this time.
 const stalled = 2 * time.Minute
+
+// sendTimeout is the reason of all publishers for a send that the broker did not answer.
+const sendTimeout = "send_timeout"
 
 // Health reports whether the relay works. A relay is not ready before the lease store has
 // answered once, and when it owns pending changes, none of them advances and the broker is
@@ -67,7 +71,7 @@ func (h *Health) Observer() *changefeed.Observer {
 		},
 		BatchHandled: func(changefeed.BatchHandled) { h.note(&h.advanced) },
 		BatchFailed: func(e changefeed.BatchFailed) {
-			if relay.ClassOf(e.Err) != relay.Refused {
+			if relay.ClassOf(e.Err) != relay.Refused && relay.ReasonOf(e.Err) != sendTimeout {
 				h.note(&h.outage)
 			}
 		},

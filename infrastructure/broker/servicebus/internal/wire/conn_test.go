@@ -7,6 +7,7 @@ import (
 	"net"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/go-amqp"
@@ -16,6 +17,11 @@ import (
 
 // inConn runs a test in a synctest bubble with a connection to an emulator.
 func inConn(t *testing.T, o busemu.Options, test func(t *testing.T, c *Conn)) {
+	inServer(t, o, func(t *testing.T, c *Conn, _ *busemu.Server) { test(t, c) })
+}
+
+// inServer is inConn with the emulator.
+func inServer(t *testing.T, o busemu.Options, test func(t *testing.T, c *Conn, server *busemu.Server)) {
 	synctest.Test(t, func(t *testing.T) {
 		o.Addr, o.AdminAddr = "-", "-"
 		o.Topology = &busemu.Topology{Queues: []busemu.Queue{{Name: "q"}}}
@@ -39,7 +45,7 @@ func inConn(t *testing.T, o busemu.Options, test func(t *testing.T, c *Conn)) {
 				t.Error(err)
 			}
 		}()
-		test(t, c)
+		test(t, c, server)
 	})
 }
 
@@ -147,6 +153,49 @@ func TestRefusedNodeClosesItsSession(t *testing.T) {
 		}
 		if _, err := c.openNode(t.Context(), "q"+ManagementSuffix); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A silent node would otherwise be used until the connection ends, and no token would be refreshed.
+func TestNodeThatDoesNotRespondIsReplaced(t *testing.T) {
+	inServer(t, busemu.Options{}, func(t *testing.T, c *Conn, server *busemu.Server) {
+		if err := c.Claim(t.Context(), "q"); err != nil {
+			t.Fatal(err)
+		}
+		silent := c.node(claims).Current()
+		server.Control(busemu.OpPutToken, busemu.Times(1, busemu.Fault{Loss: busemu.Drop}))
+		began := time.Now()
+		if err := c.Claim(t.Context(), "q"); !errors.Is(err, errNoResponse) {
+			t.Errorf("error %v, want errNoResponse", err)
+		}
+		if took := time.Since(began); took > requestTimeout+nodeCloseTimeout {
+			t.Errorf("took %v", took)
+		}
+		if err := c.Claim(t.Context(), "q"); err != nil {
+			t.Error(err)
+		}
+		if c.node(claims).Current() == silent {
+			t.Error("the silent node is still used")
+		}
+	})
+}
+
+// A caller that waits for a shorter time than a request may take does not end the node of others.
+func TestCanceledRequestKeepsTheNode(t *testing.T) {
+	inServer(t, busemu.Options{}, func(t *testing.T, c *Conn, server *busemu.Server) {
+		if err := c.Claim(t.Context(), "q"); err != nil {
+			t.Fatal(err)
+		}
+		node := c.node(claims).Current()
+		server.Control(busemu.OpPutToken, busemu.Times(1, busemu.Fault{Loss: busemu.Drop}))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Claim(ctx, "q"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v, want that of the context", err)
+		}
+		if c.node(claims).Current() != node {
+			t.Error("the node was replaced")
 		}
 	})
 }

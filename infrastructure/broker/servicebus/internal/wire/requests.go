@@ -21,8 +21,15 @@ const (
 
 const requestTimeout = 10 * time.Second
 
+// nodeCloseTimeout bounds the end of an AMQP session. It is short, because a silent broker does not reply.
+const nodeCloseTimeout = time.Second
+
+// errNoResponse means that requestTimeout has passed. The caller's context may end sooner.
+var errNoResponse = errors.New("no response from the broker")
+
 // Request sends a request to a node of the broker and returns the response. It waits for 10 seconds at
-// most. A refusal is a *RefusedError. The first request opens the links to the node, which stay open.
+// most. A refusal is a *RefusedError. The first request opens the links to the node, which stay open
+// until they end or a request gets no response.
 func (c *Conn) Request(ctx context.Context, node string, properties map[string]any, body any) (*amqp.Message, error) {
 	shared := c.node(node)
 	for {
@@ -37,7 +44,7 @@ func (c *Conn) Request(ctx context.Context, node string, properties map[string]a
 		default:
 		}
 		response, err := r.do(ctx, properties, body)
-		if _, ended := errors.AsType[*amqp.LinkError](err); ended {
+		if _, ended := errors.AsType[*amqp.LinkError](err); ended || errors.Is(err, errNoResponse) {
 			shared.Drop(ctx, r)
 		}
 		return response, err
@@ -110,7 +117,7 @@ func (r *requests) open(ctx context.Context, address string) (err error) {
 }
 
 func (r *requests) close(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), nodeCloseTimeout)
 	defer cancel()
 	_ = r.session.Close(ctx) // fails if the session has ended
 }
@@ -142,7 +149,7 @@ func (r *requests) receive(ctx context.Context) {
 
 // do sends a request and waits for the response.
 func (r *requests) do(ctx context.Context, properties map[string]any, body any) (*amqp.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoResponse)
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok && properties["type"] == nil { // requests to $cbs have a type and no timeout
 		properties["server-timeout"] = uint32(max(0, time.Until(deadline)-time.Second) / time.Millisecond)
@@ -161,7 +168,7 @@ func (r *requests) do(ctx context.Context, properties map[string]any, body any) 
 	err := r.sender.Send(ctx, &amqp.Message{
 		Properties: &amqp.MessageProperties{MessageID: id, ReplyTo: &r.replyTo}, ApplicationProperties: properties, Value: body,
 	}, nil)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return nil, err
 	}
 	select {
@@ -172,7 +179,7 @@ func (r *requests) do(ctx context.Context, properties map[string]any, body any) 
 		defer r.mu.Unlock()
 		return nil, r.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("%w: %w", context.Cause(ctx), ctx.Err())
 	}
 }
 

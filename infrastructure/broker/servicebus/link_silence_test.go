@@ -1,0 +1,208 @@
+package servicebus
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/emulator/busemu"
+)
+
+// publishUntilSent publishes messages of new keys until one is sent. It returns the time that took and
+// the number of failed calls.
+func publishUntilSent(t *testing.T, p *Publisher) (took time.Duration, failed int) {
+	t.Helper()
+	began := time.Now()
+	for n := range 100 {
+		err := p.Publish(t.Context(), []relay.Group{group(fmt.Sprint("key", n), 10)})
+		if err == nil {
+			return time.Since(began), n
+		}
+		if relay.ReasonOf(err) != "send_timeout" || relay.ClassOf(err) != relay.Outage {
+			t.Errorf("error %v, want a send_timeout", err)
+		}
+		time.Sleep(5 * time.Second)
+	}
+	t.Fatalf("%v later each send still times out", time.Since(began))
+	return 0, 0
+}
+
+// The broker neither stores nor settles what arrives on one link. A new link works.
+func TestSilentLinkIsReplacedAfterTwoTimeouts(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		var log bytes.Buffer
+		p := w.publisher(t, &PublisherOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err := p.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first := ""
+		w.server.Control(busemu.OpSend, func(c *busemu.Call) *busemu.Fault {
+			if first == "" {
+				first = c.Link
+			}
+			if c.Link == first {
+				return &busemu.Fault{Loss: busemu.Drop}
+			}
+			return nil
+		})
+		took, failed := publishUntilSent(t, p)
+		if failed != 2 || took > time.Minute {
+			t.Errorf("sent after %v and %d timeouts, want 2", took, failed)
+		}
+		if n := w.connections(); n != 1 {
+			t.Errorf("%d connections, want 1: a new link is enough", n)
+		}
+		if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "link replaced") || !strings.Contains(got, "entity=contacts") {
+			t.Errorf("log %q, want one line about the link", got)
+		}
+	})
+}
+
+// An outcome between two timeouts shows that the link works.
+func TestLinkWithOutcomesBetweenTimeoutsStays(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		links := map[string]bool{}
+		n := 0
+		w.server.Control(busemu.OpSend, func(c *busemu.Call) *busemu.Fault {
+			links[c.Link] = true
+			if n++; n%2 == 0 {
+				return &busemu.Fault{Loss: busemu.Drop}
+			}
+			return &busemu.Fault{Outcome: busemu.Released}
+		})
+		for range 10 {
+			_ = p.Publish(t.Context(), []relay.Group{group("a", 10)})
+		}
+		if len(links) != 1 {
+			t.Errorf("%d links, want 1", len(links))
+		}
+	})
+}
+
+// Calls that end before the timeout of a send are no evidence against the link.
+func TestShortCallsDoNotReplaceALink(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		links := map[string]bool{}
+		w.server.Control(busemu.OpSend, func(c *busemu.Call) *busemu.Fault {
+			links[c.Link] = true
+			return &busemu.Fault{Loss: busemu.Drop}
+		})
+		for range 10 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_ = p.Publish(ctx, []relay.Group{group("a", 10)})
+			cancel()
+		}
+		if len(links) != 1 {
+			t.Errorf("%d links, want 1", len(links))
+		}
+	})
+}
+
+// All links of the first connection are silent, or it attaches no further link. A new connection works.
+func TestSilentConnectionIsReplaced(t *testing.T) {
+	for _, attaches := range []bool{true, false} {
+		t.Run(fmt.Sprintf("attaches=%t", attaches), func(t *testing.T) {
+			inWorld(t, nil, func(t *testing.T, w *world) {
+				var log bytes.Buffer
+				p := w.publisher(t, &PublisherOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+				if err := p.Open(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				silent := func(*busemu.Call) *busemu.Fault {
+					if w.connections() == 1 {
+						return &busemu.Fault{Loss: busemu.Drop}
+					}
+					return nil
+				}
+				w.server.Control(busemu.OpSend, silent)
+				if !attaches {
+					w.server.Control(busemu.OpAttach, silent)
+				}
+				took, failed := publishUntilSent(t, p)
+				if failed != 4 || took > 3*time.Minute {
+					t.Errorf("sent after %v and %d timeouts, want 4", took, failed)
+				}
+				if n := w.connections(); n != 2 {
+					t.Errorf("%d connections, want 2", n)
+				}
+				if !strings.Contains(log.String(), "connection replaced") {
+					t.Errorf("log %q, want a line about the connection", log.String())
+				}
+			})
+		})
+	}
+}
+
+// Many sends time out at the same time. They replace one link, and not its successors.
+func TestSendsThatTimeOutTogetherReplaceOneLink(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		if err := p.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		links := map[string]bool{}
+		w.server.Control(busemu.OpSend, func(c *busemu.Call) *busemu.Fault {
+			if links[c.Link] = true; len(links) == 1 {
+				return &busemu.Fault{Loss: busemu.Drop}
+			}
+			return nil
+		})
+		var groups []relay.Group
+		for n := range 50 {
+			groups = append(groups, group(fmt.Sprint("key", n), 10, 10))
+		}
+		began := time.Now()
+		_ = p.Publish(t.Context(), groups)
+		if err := p.Publish(t.Context(), groups); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 20*time.Second || len(links) != 2 || w.connections() != 1 {
+			t.Errorf("%v, %d links and %d connections, want 2 links of one connection after one timeout", took, len(links), w.connections())
+		}
+	})
+}
+
+// The broker accepts messages of the silent link after they were sent again on the next one. Each event
+// arrives once, in the order of its key.
+func TestLateOutcomesOfASilentLinkKeepTheOrder(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		if err := p.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		first, hold := "", make(chan struct{})
+		w.server.Control(busemu.OpSend, func(c *busemu.Call) *busemu.Fault {
+			if first == "" {
+				first = c.Link
+			}
+			if c.Link == first {
+				return &busemu.Fault{Hold: hold}
+			}
+			return nil
+		})
+		rest := group("a", 10, 10, 10)
+		for range 2 { // the second batch has one more message than the first
+			_ = p.Publish(t.Context(), []relay.Group{{Key: "a", Messages: rest.Messages[:2]}})
+		}
+		if err := p.Publish(t.Context(), []relay.Group{{Key: "a", Messages: rest.Messages[:1]}}); err != nil {
+			t.Fatal(err)
+		}
+		close(hold) // a.1 and a.2, twice
+		time.Sleep(time.Second)
+		if err := p.Publish(t.Context(), []relay.Group{{Key: "a", Messages: rest.Messages[1:]}}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(map[string][]string{"a": {"a.1", "a.2", "a.3"}}, idsByKey(w.received(t))); diff != "" {
+			t.Errorf("received (-want +got):\n%s", diff)
+		}
+	})
+}
