@@ -31,6 +31,13 @@ type Config struct {
 const (
 	// dialTimeout bounds one attempt to connect, including TLS and login.
 	dialTimeout = 15 * time.Second
+	// requestTimeout bounds the opening and preparation of a channel, and the wait for the reply to its
+	// close. The requests are small and take a few round trips, so only a silent broker needs longer.
+	requestTimeout = 15 * time.Second
+	// closeTimeout bounds the wait for the reply to the close of a connection.
+	closeTimeout = 2 * time.Second
+	// declareTimeout bounds Declare, which makes a round trip for each of the 256 slots of each group.
+	declareTimeout = 5 * time.Minute
 	// writeTimeout bounds a write to the socket, because a broker that is short of memory or disk
 	// stops reading from publishers.
 	writeTimeout = 10 * time.Second
@@ -52,7 +59,12 @@ type session struct {
 	client  *Client
 	socket  *socket
 	blocked atomic.Pointer[string] // why the broker accepts no messages; nil if it does
+
+	unanswered atomic.Int32 // timeouts of sends since the last confirmation
 }
+
+// errSilent means that the broker did not reply to a request. The connection was closed then.
+var errSilent = errors.New("the broker did not reply in time")
 
 // NewClient checks cfg. It does no I/O; the first use connects.
 func NewClient(cfg Config) (*Client, error) {
@@ -73,12 +85,12 @@ func NewClient(cfg Config) (*Client, error) {
 
 // connect returns the current connection, or a new one if it is lost.
 func (c *Client) connect(ctx context.Context) (*session, error) {
-	return c.shared.GetLive(ctx, func(s *session) bool { return s.IsClosed() })
+	return c.shared.GetLive(ctx, func(s *session) bool { return s.IsClosed() || s.socket.aborted.Load() })
 }
 
 // open opens a channel and calls prepare, and closes the channel if prepare fails. The client's methods
-// take no context, so open aborts the connection if ctx ends meanwhile.
-func (c *Client) open(ctx context.Context, prepare func(s *session, ch *amqp.Channel) error) error {
+// take no context, so open aborts the connection if ctx ends meanwhile, or after limit.
+func (c *Client) open(ctx context.Context, limit time.Duration, prepare func(s *session, ch *amqp.Channel) error) (err error) {
 	s, err := c.connect(ctx)
 	if err == nil {
 		err = context.Cause(ctx)
@@ -86,7 +98,14 @@ func (c *Client) open(ctx context.Context, prepare func(s *session, ch *amqp.Cha
 	if err != nil {
 		return err
 	}
-	defer context.AfterFunc(ctx, s.socket.abort)()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, errSilent)
+	defer cancel()
+	stopAbort := context.AfterFunc(ctx, s.socket.abort)
+	defer func() {
+		if !stopAbort() && err != nil {
+			err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}()
 	ch, err := s.Channel()
 	if err != nil {
 		return err
@@ -95,6 +114,13 @@ func (c *Client) open(ctx context.Context, prepare func(s *session, ch *amqp.Cha
 		_ = ch.Close() // the error may have closed it already
 	}
 	return err
+}
+
+// closeChannel closes a channel. A broker that does not reply loses the connection, and with it the
+// channel.
+func (s *session) closeChannel(ch interface{ Close() error }) {
+	defer time.AfterFunc(requestTimeout, s.socket.abort).Stop()
+	_ = ch.Close() // it may be closed already
 }
 
 func (c *Client) dial(ctx context.Context) (*session, error) {
@@ -139,7 +165,9 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 
 // end closes a connection. It is no error if the connection is lost already.
 func end(_ context.Context, s *session) error {
-	if err := s.CloseDeadline(time.Now().Add(2 * time.Second)); err != nil && !errors.Is(err, amqp.ErrClosed) {
+	// CloseDeadline has no effect while heartbeats arrive, because each extends the deadline of reads.
+	defer time.AfterFunc(closeTimeout, s.socket.abort).Stop()
+	if err := s.CloseDeadline(time.Now().Add(closeTimeout)); err != nil && !errors.Is(err, amqp.ErrClosed) {
 		return fmt.Errorf("close the connection: %w", err)
 	}
 	return nil

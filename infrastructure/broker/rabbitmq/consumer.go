@@ -66,15 +66,13 @@ func (c *Consumer) Run(ctx context.Context) error {
 	return nil
 }
 
-// open opens a channel. If ctx ends meanwhile, open continues until dialTimeout, because to abort it
+// open opens a channel. If ctx ends meanwhile, open continues until requestTimeout, because to abort it
 // would close the connection and with it the other channels.
 func (c *Consumer) open(ctx context.Context, prepare func(s *session, ch *amqp.Channel) error) error {
 	if _, err := c.client.connect(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTimeout)
-	defer cancel()
-	return c.client.open(ctx, prepare)
+	return c.client.open(context.WithoutCancel(ctx), requestTimeout, prepare)
 }
 
 // queueReceiver receives from a queue on one channel at a time. If the channel ends, the broker
@@ -82,6 +80,7 @@ func (c *Consumer) open(ctx context.Context, prepare func(s *session, ch *amqp.C
 type queueReceiver struct {
 	*Consumer
 	queue      string
+	session    *session
 	channel    *amqp.Channel // nil: none is open
 	deliveries <-chan amqp.Delivery
 	ends       chan *amqp.Error
@@ -110,12 +109,12 @@ func (r *queueReceiver) receive(ctx, working context.Context) error {
 }
 
 func (r *queueReceiver) subscribe(ctx, working context.Context) error {
-	err := r.open(ctx, func(_ *session, ch *amqp.Channel) (err error) {
+	err := r.open(ctx, func(s *session, ch *amqp.Channel) (err error) {
 		r.ends = ch.NotifyClose(make(chan *amqp.Error, 1))
 		if err = ch.Qos(r.prefetch, 0, false); err == nil {
 			r.deliveries, err = ch.Consume(r.queue, "", false, false, false, false, nil)
 		}
-		r.channel = ch
+		r.session, r.channel = s, ch
 		return err
 	})
 	if err != nil {
@@ -144,7 +143,7 @@ func (r *queueReceiver) lost() error {
 func (r *queueReceiver) end(cause error) {
 	if r.channel != nil {
 		r.lose(cause)
-		_ = r.channel.Close() // it may be closed already
+		r.session.closeChannel(r.channel)
 		r.channel = nil
 	}
 }

@@ -21,7 +21,7 @@ const (
 // headerDeliveryCount is set by quorum queues to the number of earlier, failed deliveries.
 const headerDeliveryCount = "x-delivery-count"
 
-// confirmTimeout bounds the wait for the confirmation of a dead letter. It must be below dialTimeout,
+// confirmTimeout bounds the wait for the confirmation of a dead letter. It must be below requestTimeout,
 // after which Consumer.open aborts the connection that other queues use.
 const confirmTimeout = 10 * time.Second
 

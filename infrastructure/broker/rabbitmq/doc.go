@@ -33,6 +33,18 @@
 // the next: a full queue does so while a consumer reads from it. Messages of different keys are
 // confirmed concurrently, on several channels.
 //
+// # Silence
+//
+//	channel     [open] --timeout: closed, new channel--> [open]
+//	connection  [confirmed] --timeout--> [1] --timeout: new connection, also for other channels--> [confirmed]
+//	                 ^                    |
+//	                 +----a confirmation--+
+//
+// A timeout is a wait of 15 s without a confirmation on a channel (SendTimeout). Each reply to another
+// request may take 15 s (requestTimeout), a connection 15 s (dialTimeout), a write 10 s (writeTimeout),
+// a close 2 s (closeTimeout), and Declare 5 minutes. A broker that takes longer loses the connection,
+// because the client library waits without a limit as long as heartbeats arrive.
+//
 // RabbitMQ does not detect duplicates. If a confirmation is lost, the message is sent again and is in
 // the queue twice, with the same message id. The consumer's inbox drops the second one.
 //

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type PublisherOptions struct {
 	// Sent, if set, is called once per call and channel, after the last message was confirmed or has
 	// failed. It must return quickly and be safe for concurrent use.
 	Sent func(ctx context.Context, r relay.BatchReport)
+	// Logger receives replaced connections. Default: discarded.
+	Logger *slog.Logger
 }
 
 // NewPublisher returns a publisher to a direct exchange, which must exist (see Declare). It does no
@@ -53,6 +56,7 @@ func NewPublisher(client *Client, exchange string, opts *PublisherOptions) (*Pub
 	p.opts.SendTimeout = cmp.Or(p.opts.SendTimeout, 15*time.Second)
 	p.opts.MaxMessageBytes = cmp.Or(p.opts.MaxMessageBytes, 128<<20)
 	p.opts.Source = cmp.Or(p.opts.Source, "/"+exchange)
+	p.opts.Logger = cmp.Or(p.opts.Logger, slog.New(slog.DiscardHandler))
 	if p.opts.Channels < 0 || p.opts.Window < 0 || p.opts.SendTimeout < 0 || p.opts.MaxMessageBytes < 0 {
 		return nil, errors.New("rabbitmq publisher: Channels, Window, SendTimeout and MaxMessageBytes must be positive")
 	}

@@ -16,8 +16,8 @@ const BrokerName = "rabbitMQ"
 func NewRelayBroker(client *Client, exchange, source string) relayport.Broker {
 	return relayport.Broker{
 		Name: BrokerName, System: "rabbitmq", Destination: exchange,
-		Open: func(_ *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
-			return NewPublisher(client, exchange, &PublisherOptions{Source: source, Sent: sent})
+		Open: func(log *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
+			return NewPublisher(client, exchange, &PublisherOptions{Source: source, Sent: sent, Logger: log})
 		},
 	}
 }

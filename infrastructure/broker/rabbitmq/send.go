@@ -30,7 +30,7 @@ type raw interface {
 
 // open opens a channel, and the connection if necessary.
 func (p *Publisher) open(ctx context.Context) (ch *channel, err error) {
-	err = p.client.open(ctx, func(s *session, raw *amqp.Channel) error {
+	err = p.client.open(ctx, requestTimeout, func(s *session, raw *amqp.Channel) error {
 		// The buffers must hold all notifications, because a full one blocks the whole connection.
 		ch = &channel{
 			raw: raw, session: s, confirms: raw.NotifyPublish(make(chan amqp.Confirmation, p.opts.Window)),
@@ -43,7 +43,7 @@ func (p *Publisher) open(ctx context.Context) (ch *channel, err error) {
 
 // discard closes a channel without waiting for the reply of the broker. Client.Close waits for it.
 func (c *channel) discard() {
-	c.session.client.running.Go(func() { _ = c.Close() }) // returns when the connection ends, at the latest
+	c.session.client.running.Go(func() { c.session.closeChannel(c) })
 }
 
 // sender sends the groups of a call that share a channel. Each group has at most one unconfirmed
@@ -88,11 +88,25 @@ func (s *sender) run(ctx context.Context, ch *channel, part []int) (settled bool
 			err = channelError(<-ch.ends, len(s.unconfirmed))
 		case <-timer.C:
 			err = timedOut.Wrap(errors.New("the broker did not confirm the message in time"))
+			s.noteTimeout(ctx, ch.session)
 		case <-ctx.Done():
 			err = relay.Ended(ctx)
 		}
 		s.failAll(append(s.unconfirmed, ready...), err)
 		return false
+	}
+}
+
+// maxUnanswered is the number of timeouts without a confirmation in between after which the connection
+// is replaced. Each timeout replaces its channel.
+const maxUnanswered = 2
+
+// noteTimeout counts a timeout of sends on a connection, and closes it after maxUnanswered.
+func (s *sender) noteTimeout(ctx context.Context, on *session) {
+	if on.unanswered.Add(1) == maxUnanswered {
+		s.publisher.opts.Logger.WarnContext(ctx, "connection replaced: messages not confirmed",
+			"exchange", s.publisher.exchange, "timeouts", maxUnanswered)
+		on.socket.abort()
 	}
 }
 
@@ -153,6 +167,7 @@ func (s *sender) confirm(ch *channel, c amqp.Confirmation, ready []int) []int {
 	for len(ch.returns) > 0 {
 		s.returned[(<-ch.returns).MessageId] = true
 	}
+	ch.session.unanswered.Store(0)
 	g := s.unconfirmed[0]
 	s.unconfirmed = s.unconfirmed[1:]
 	switch {

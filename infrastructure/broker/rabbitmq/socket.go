@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,7 +11,7 @@ import (
 // would otherwise make a system call for each message.
 type socket struct {
 	net.Conn
-	ending sync.Once
+	aborted atomic.Bool
 
 	mu     sync.Mutex // guards the fields below and orders the writes
 	bursts int        // running
@@ -57,4 +58,8 @@ func (s *socket) flush() error {
 }
 
 // abort closes the connection at once, even during a blocked write.
-func (s *socket) abort() { s.ending.Do(func() { _ = s.Close() }) }
+func (s *socket) abort() {
+	if s.aborted.CompareAndSwap(false, true) {
+		_ = s.Close()
+	}
+}

@@ -46,7 +46,7 @@ func (g Group) withDefaults() (Group, error) {
 // consumer, and a dead-letter queue. It does not change existing ones. It fails if they have different
 // properties.
 func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) error {
-	return c.open(ctx, func(_ *session, ch *amqp.Channel) error {
+	return c.open(ctx, declareTimeout, func(_ *session, ch *amqp.Channel) error {
 		defer func() { _ = ch.Close() }()
 		if err := ch.ExchangeDeclare(exchange, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
 			return fmt.Errorf("declare exchange %q: %w", exchange, err)
@@ -67,7 +67,7 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 // *relay.Error, or the cause of ctx. Check changes nothing.
 func Check(ctx context.Context, c *Client, exchange string) error {
 	var refused error
-	err := c.open(ctx, func(_ *session, ch *amqp.Channel) error {
+	err := c.open(ctx, requestTimeout, func(_ *session, ch *amqp.Channel) error {
 		defer func() { _ = ch.Close() }()
 		refused = ch.ExchangeDeclarePassive(exchange, amqp.ExchangeDirect, true, false, false, false, nil)
 		return refused

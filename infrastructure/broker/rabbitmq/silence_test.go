@@ -1,0 +1,290 @@
+package rabbitmq
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/consumer"
+)
+
+// Methods of AMQP 0-9-1, by class and method id.
+const (
+	connectionStartOk = 10<<16 | 11
+	connectionTuneOk  = 10<<16 | 31
+	connectionOpen    = 10<<16 | 40
+	connectionClose   = 10<<16 | 50
+	channelOpen       = 20<<16 | 10
+	channelClose      = 20<<16 | 40
+	exchangeDeclare   = 40<<16 | 10
+	queueDeclare      = 50<<16 | 10
+	basicQos          = 60<<16 | 10
+	basicConsume      = 60<<16 | 20
+	basicPublish      = 60<<16 | 40
+	confirmSelect     = 85<<16 | 10
+)
+
+// peer is a broker in memory. It replies to the requests of this package and confirms messages, except
+// for the methods in silent. It always sends heartbeats.
+type peer struct {
+	silent func(connection, method int) bool
+	dials  atomic.Int32
+	tasks  sync.WaitGroup
+}
+
+func (p *peer) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	c := &peerConn{Conn: far, peer: p, number: int(p.dials.Add(1)), published: map[uint16]uint64{}}
+	ended := make(chan struct{})
+	p.tasks.Go(func() { defer close(ended); c.serve() })
+	p.tasks.Go(func() {
+		for {
+			select {
+			case <-ended:
+				return
+			case <-time.After(5 * time.Second):
+				c.write(8, 0, nil)
+			}
+		}
+	})
+	return near, nil
+}
+
+type peerConn struct {
+	net.Conn
+	peer      *peer
+	number    int
+	published map[uint16]uint64 // messages by channel
+	mu        sync.Mutex        // orders the writes
+}
+
+func (c *peerConn) write(kind byte, channel uint16, payload []byte) {
+	frame := binary.BigEndian.AppendUint16([]byte{kind}, channel)
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(payload)))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, _ = c.Conn.Write(append(append(frame, payload...), 0xce))
+}
+
+func (c *peerConn) method(channel uint16, method uint32, arguments ...byte) {
+	c.write(1, channel, append(binary.BigEndian.AppendUint32(nil, method), arguments...))
+}
+
+func (c *peerConn) serve() {
+	defer func() { _ = c.Close() }()
+	if _, err := io.ReadFull(c, make([]byte, 8)); err != nil { // the protocol header
+		return
+	}
+	c.method(0, 10<<16|10, append([]byte{0, 9, 0, 0, 0, 0}, "\x00\x00\x00\x05PLAIN\x00\x00\x00\x05en_US"...)...)
+	var header [7]byte
+	for {
+		if _, err := io.ReadFull(c, header[:]); err != nil {
+			return
+		}
+		payload := make([]byte, binary.BigEndian.Uint32(header[3:])+1)
+		if _, err := io.ReadFull(c, payload); err != nil {
+			return
+		}
+		if header[0] == 1 {
+			c.reply(binary.BigEndian.Uint16(header[1:]), int(binary.BigEndian.Uint32(payload)))
+		}
+	}
+}
+
+func (c *peerConn) reply(channel uint16, method int) {
+	if method == basicPublish {
+		c.published[channel]++
+	}
+	if c.peer.silent != nil && c.peer.silent(c.number, method) {
+		return
+	}
+	switch method {
+	case connectionStartOk:
+		c.method(0, 10<<16|30, 0, 0, 0, 2, 0, 0, 0, 10) // tune: 128 KiB frames, 10 s heartbeats
+	case connectionTuneOk:
+	case connectionOpen:
+		c.method(0, 10<<16|41, 0)
+	case channelOpen:
+		c.method(channel, 20<<16|11, 0, 0, 0, 0)
+	case queueDeclare:
+		c.method(channel, 50<<16|11, append([]byte{1, 'q'}, make([]byte, 8)...)...)
+	case basicConsume:
+		c.method(channel, 60<<16|21, 1, 't')
+	case basicPublish:
+		c.method(channel, 60<<16|80, append(binary.BigEndian.AppendUint64(nil, c.published[channel]), 0)...)
+	default: // replies without arguments, whose ids are one higher
+		c.method(channel, uint32(method+1))
+	}
+}
+
+// inSilence runs a test with a client of a broker that does not reply to the methods in silent.
+func inSilence(t *testing.T, silent func(connection, method int) bool, test func(t *testing.T, p *peer, client *Client)) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{silent: silent}
+		client, err := NewClient(Config{URL: "amqp://localhost", Dial: p.dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, p, client)
+		began := time.Now()
+		_ = client.Close() // fails if the broker does not reply
+		if took := time.Since(began); took > requestTimeout+closeTimeout {
+			t.Errorf("the client closed in %v", took)
+		}
+		p.tasks.Wait()
+	})
+}
+
+func silentFor(methods ...int) func(connection, method int) bool {
+	return func(_, method int) bool {
+		for _, m := range methods {
+			if m == method {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+func keys(names ...string) (groups []relay.Group) {
+	for _, name := range names {
+		groups = append(groups, relay.Group{Key: name, Messages: []relay.Message{{ID: name + "1", Key: name, Body: []byte("{}")}}})
+	}
+	return groups
+}
+
+// The broker confirms nothing on the first connection. A new connection works.
+func TestConnectionWithoutConfirmationsIsReplaced(t *testing.T) {
+	silent := func(connection, method int) bool { return connection == 1 && method == basicPublish }
+	inSilence(t, silent, func(t *testing.T, p *peer, client *Client) {
+		var log bytes.Buffer
+		publisher, err := NewPublisher(client, "orders", &PublisherOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		failed := 0
+		for ; failed < 10; failed++ {
+			err := publisher.Publish(t.Context(), keys("a"))
+			if err == nil {
+				break
+			}
+			if relay.ReasonOf(err) != "send_timeout" {
+				t.Errorf("error %v", err)
+			}
+		}
+		if failed != 2 || p.dials.Load() != 2 {
+			t.Errorf("%d timeouts and %d connections, want 2", failed, p.dials.Load())
+		}
+		if !strings.Contains(log.String(), "connection replaced") {
+			t.Errorf("log %q", log.String())
+		}
+	})
+}
+
+// A confirmation between two timeouts shows that the connection works.
+func TestConnectionWithConfirmationsBetweenTimeoutsStays(t *testing.T) {
+	n := 0
+	silent := func(_, method int) bool {
+		if method == basicPublish {
+			n++
+		}
+		return method == basicPublish && n%2 == 0
+	}
+	inSilence(t, silent, func(t *testing.T, p *peer, client *Client) {
+		publisher, err := NewPublisher(client, "orders", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 8 {
+			_ = publisher.Publish(t.Context(), keys("a"))
+		}
+		if p.dials.Load() != 1 {
+			t.Errorf("%d connections, want 1", p.dials.Load())
+		}
+	})
+}
+
+// The client library waits without a limit while heartbeats arrive.
+func TestOperationsEndIfTheBrokerIsSilent(t *testing.T) {
+	all := silentFor(connectionStartOk, connectionTuneOk, connectionOpen, channelOpen, channelClose, exchangeDeclare, queueDeclare, basicQos, basicConsume, basicPublish, confirmSelect, connectionClose)
+	after := func(method int) func(int, int) bool { // silent from method on
+		began := false
+		return func(_, m int) bool { began = began || m == method; return began }
+	}
+	publish := func(ctx context.Context, client *Client) error {
+		p, err := NewPublisher(client, "orders", nil)
+		if err != nil {
+			return err
+		}
+		return p.Publish(ctx, keys("a", "b"))
+	}
+	check := func(ctx context.Context, client *Client) error { return Check(ctx, client, "orders") }
+	declare := func(ctx context.Context, client *Client) error {
+		return Declare(ctx, client, "orders", Group{Name: "billing", Queues: 1})
+	}
+	for name, c := range map[string]struct {
+		silent func(connection, method int) bool
+		do     func(ctx context.Context, client *Client) error
+		limit  time.Duration
+	}{
+		"publish, connecting":          {all, publish, dialTimeout},
+		"publish, opening a channel":   {after(channelOpen), publish, requestTimeout},
+		"publish, asking for confirms": {after(confirmSelect), publish, requestTimeout},
+		"publish, sending":             {after(basicPublish), publish, 15 * time.Second},
+		"check":                        {after(exchangeDeclare), check, requestTimeout},
+		"declare":                      {after(queueDeclare), declare, declareTimeout},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSilence(t, c.silent, func(t *testing.T, _ *peer, client *Client) {
+				began := time.Now()
+				err := c.do(t.Context(), client)
+				if took := time.Since(began); err == nil || took > c.limit {
+					t.Errorf("error %v after %v, want one within %v", err, took, c.limit)
+				}
+			})
+		})
+	}
+}
+
+// A stop of a consumer does not wait for a silent broker.
+func TestConsumerStopsIfTheBrokerIsSilent(t *testing.T) {
+	inSilence(t, silentFor(channelClose, connectionClose), func(t *testing.T, _ *peer, client *Client) {
+		c, err := NewConsumer(client, Group{Name: "billing", Queues: 1}, func(context.Context, *consumer.Event) error { return nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan time.Time, 1)
+		go func() { _ = c.Run(ctx); stopped <- time.Now() }()
+		time.Sleep(time.Second)
+		began := time.Now()
+		cancel()
+		if took := (<-stopped).Sub(began); took > requestTimeout {
+			t.Errorf("stopped after %v", took)
+		}
+	})
+}
+
+// Heartbeats do not prolong the close of a connection.
+func TestConnectionClosesIfTheBrokerIsSilent(t *testing.T) {
+	inSilence(t, silentFor(connectionClose), func(t *testing.T, _ *peer, client *Client) {
+		if err := Check(t.Context(), client, "orders"); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_ = client.Close() // fails
+		if took := time.Since(began); took > closeTimeout {
+			t.Errorf("closed after %v", took)
+		}
+	})
+}
