@@ -2,7 +2,7 @@ package arch
 
 // cosmosemuRooms are the layers of package cosmosemu, from the top.
 var cosmosemuRooms = []room{
-	{"server", []string{"server", "listen", "provision", "topology", "inspect", "control_http", "client"}},
+	{"server", []string{"server", "listen", "provision", "topology", "failover", "inspect", "control_http", "client"}},
 	{"dispatch", []string{"dispatch", "handlers", "fault"}},
 	{"operations", []string{
 		"op_account", "op_database", "op_container", "op_user", "op_permission", "op_offer", "op_pkranges", "op_conflict",
@@ -15,6 +15,6 @@ var cosmosemuRooms = []room{
 	{"writes", []string{"write", "batch_run", "batch_wire", "patch", "item", "precondition"}},
 	{"request", []string{"reply", "request", "session_token", "partition_key"}},
 	{"access", []string{"auth", "resource_token", "gateway_kind", "route", "route_rid", "header_check", "paging", "body"}},
-	{"account", []string{"account", "definition", "definition_keys", "computed"}},
+	{"account", []string{"account", "regions", "definition", "definition_keys", "computed"}},
 	{"contract", []string{"doc", "options", "operation", "control", "errors", "headers", "charge"}},
 }

@@ -18,6 +18,7 @@ type account struct {
 	store   *store.Store
 	clock   atomic.Int64 // nanoseconds that Advance has added
 	lags    lags
+	regions regions
 	hosts   []string         // host:port of each region, in the order of Options.Regions
 	cert    *tls.Certificate // nil without TLS
 }
@@ -31,14 +32,15 @@ type location struct {
 	Endpoint string `json:"databaseAccountEndpoint"`
 }
 
-// locations lists the regions. The endpoint of the first one is at host.
-func (a *account) locations(host string) []location {
-	list := make([]location, 0, len(a.options.Regions))
-	for i, name := range a.options.Regions {
-		if i > 0 {
-			host = a.hosts[i]
+// locations lists regions by their numbers. The endpoint of the first one is at host.
+func (a *account) locations(host string, regions []int) []location {
+	list := make([]location, 0, len(regions))
+	for _, i := range regions {
+		at := a.hosts[i]
+		if i == 0 {
+			at = host
 		}
-		list = append(list, location{name, a.scheme() + host + "/"})
+		list = append(list, location{a.options.Regions[i], a.scheme() + at + "/"})
 	}
 	return list
 }
@@ -48,14 +50,6 @@ func (a *account) scheme() string {
 		return "https://"
 	}
 	return "http://"
-}
-
-// writeRegions returns the number of regions that accept writes, counted from the first.
-func (a *account) writeRegions() int {
-	if a.options.MultipleWriteRegions {
-		return len(a.options.Regions)
-	}
-	return 1
 }
 
 // createDatabase checks the id and creates a database.

@@ -16,6 +16,12 @@ import (
 //	GET  /_emulator/dbs/{db}/colls/{coll}/ranges
 //	POST /_emulator/dbs/{db}/colls/{coll}/split  {"range":"0","at":"1F..."}
 //	POST /_emulator/dbs/{db}/colls/{coll}/merge  {"left":"1","right":"2"}
+//	POST /_emulator/dbs/{db}/colls/{coll}/lose   {"range":"0","lsn":41}
+//	POST /_emulator/dbs/{db}/colls/{coll}/restore      {"agoMs":60000}
+//	POST /_emulator/dbs/{db}/colls/{coll}/restore/end  {}
+//	POST /_emulator/regions/failover             {"region":"East US"}
+//	POST /_emulator/regions/remove               {"region":"West US"}
+//	POST /_emulator/regions/advertise            {}
 //	POST /_emulator/clock                        {"advanceMs":60000}
 //	POST /_emulator/faults                       {"operation":"CreateItem","times":3,"status":429,"retryAfterMs":100}
 //	POST /_emulator/faults/clear                 {}
@@ -28,6 +34,9 @@ func (s *Server) ControlEndpoint() string { return strings.TrimSuffix(s.Endpoint
 type controlRequest struct {
 	Range, At    string
 	Left, Right  string
+	LSN          uint64 // the last that remains
+	AgoMS        int64
+	Region       string
 	AdvanceMS    int64
 	Operation    Operation
 	Times        int // 0: until cleared
@@ -80,6 +89,20 @@ func (s *Server) control(r *http.Request) ([]byte, error) {
 		err = s.Split(parts[1], parts[3], in.Range)
 	case inContainer && parts[4] == "merge":
 		err = s.Merge(parts[1], parts[3], in.Left, in.Right)
+	case inContainer && parts[4] == "lose":
+		err = s.LoseWrites(parts[1], parts[3], in.Range, in.LSN)
+	case inContainer && parts[4] == "restore":
+		if err = s.BeginRestore(parts[1], parts[3], s.now().Add(-time.Duration(in.AgoMS)*time.Millisecond)); err == nil {
+			return []byte("{}"), nil // the container has no ranges until the end
+		}
+	case len(parts) == 6 && parts[0] == "dbs" && parts[2] == "colls" && parts[4] == "restore" && parts[5] == "end":
+		err = s.EndRestore(parts[1], parts[3])
+	case path == "regions/failover":
+		err = s.FailOver(in.Region)
+	case path == "regions/remove":
+		err = s.RemoveRegion(in.Region)
+	case path == "regions/advertise":
+		s.AdvertiseRegions()
 	case path == "clock":
 		s.Advance(time.Duration(in.AdvanceMS) * time.Millisecond)
 	case path == "faults":

@@ -97,10 +97,15 @@ func (d *dispatcher) answer(x *request, b *requestBuffers) (a *reply, loss Loss,
 	return a, NoLoss, err
 }
 
-// checkRegion refuses a write in a region that accepts none. The sub-status makes an SDK
-// look for another write region.
+// checkRegion refuses a request in a removed region, and a write in a region that accepts none.
+// The sub-statuses make an SDK read the account again and try another region. The account can
+// be read in the first region in any case, because the global address resolves to it.
 func (d *dispatcher) checkRegion(x *request) *wireError {
-	if x.region < d.account.writeRegions() || !x.route.op.writes() {
+	removed, writes := d.account.regions.state(x.region, d.account.options.MultipleWriteRegions)
+	switch {
+	case removed && !(x.region == 0 && x.route.op == OpReadAccount):
+		return refuse(http.StatusForbidden, "The database account is not found in this region: %s was removed", d.account.options.Regions[x.region]).sub(subAccountNotFound)
+	case writes || !x.route.op.writes():
 		return nil
 	}
 	return refuse(http.StatusForbidden, "The requested operation cannot be performed at this region: %s takes no writes", d.account.options.Regions[x.region]).sub(subWriteForbidden)

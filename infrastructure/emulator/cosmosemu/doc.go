@@ -9,8 +9,9 @@
 // Options.DataDir. Items and Dump read the data without the wire. Control injects faults:
 // see Fault, and its common values such as Throttled, RangeGone and LostReply. Split, SplitAt
 // and Merge change the physical partitions, Advance moves the clock, Options.StaleReads makes
-// reads lag. ControlEndpoint offers partitions, clock and faults to other processes. Failed
-// reports a failed disk.
+// reads lag. LoseWrites, BeginRestore, FailOver and RemoveRegion reproduce disasters: see
+// failover.go. ControlEndpoint offers all of this except Dump to other processes. Failed reports
+// a failed disk.
 //
 // In a testing/synctest bubble set Options.Network, and give each instance its own Host,
 // because azcosmos shares its metadata caches between clients of one host name.

@@ -18,6 +18,7 @@ const (
 	subCrossPartition     = 1004 // with 400
 	subWrongContainer     = 1024 // with 400
 	subWriteForbidden     = 3    // with 403
+	subAccountNotFound    = 1008 // with 403
 	subSessionUnavailable = 1002 // with 404
 	subRangeGone          = 1002 // with 410
 )

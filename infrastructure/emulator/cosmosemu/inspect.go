@@ -32,6 +32,12 @@ func (s *Server) Dump(w io.Writer) error {
 	for _, db := range s.store.Databases() {
 		for _, c := range s.store.Containers(db) {
 			def := c.Definition()
+			if c.Restoring() {
+				if _, err := fmt.Fprintf(w, "%s/%s: being restored\n", db.ID, def.ID); err != nil {
+					return err
+				}
+				continue
+			}
 			items, err := s.Items(db.ID, def.ID)
 			if err != nil {
 				return err

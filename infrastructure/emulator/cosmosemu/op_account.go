@@ -11,7 +11,8 @@ import (
 //
 //   - Supports: clients that reach the emulator under another name than Options.Host. They
 //     continue with the endpoint of this answer, so in the first region it is the host that
-//     was called. localhost becomes 127.0.0.1, as in the official emulator.
+//     was called. localhost becomes 127.0.0.1, as in the official emulator. After a failover
+//     the answer lists the earlier regions until Server.AdvertiseRegions.
 //   - Refuses: nothing.
 //   - Source: REST reference, Get a Database Account.
 func readAccount(x *request) (*reply, error) {
@@ -22,11 +23,12 @@ func readAccount(x *request) (*reply, error) {
 	if name, port, err := net.SplitHostPort(host); err == nil && name == "localhost" {
 		host = net.JoinHostPort("127.0.0.1", port)
 	}
-	readable, err := json.Marshal(x.account.locations(host))
+	read, write := x.account.regions.listed(x.account.options.MultipleWriteRegions)
+	readable, err := json.Marshal(x.account.locations(host, read))
 	if err != nil {
 		return nil, fmt.Errorf("encode regions: %w", err)
 	}
-	writable, err := json.Marshal(x.account.locations(host)[:x.account.writeRegions()])
+	writable, err := json.Marshal(x.account.locations(host, write))
 	if err != nil {
 		return nil, fmt.Errorf("encode regions: %w", err)
 	}

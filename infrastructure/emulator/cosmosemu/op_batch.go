@@ -43,12 +43,12 @@ func executeBatch(x *request) (*reply, error) {
 	a := batchReply(x, b.results)
 	switch {
 	case errors.Is(err, errBatchFailed):
-		a.session = sessionToken(x.at.ID, x.at.LSN())
+		a.session = rangeToken(x.at, x.at.LSN())
 		x.route.contentPath = "" // a failed batch has no content path
 	case err != nil:
 		return nil, err
 	default:
-		a.session = sessionToken(commit.Range, commit.LSN)
+		a.session = commitToken(commit)
 	}
 	return a, nil
 }

@@ -46,7 +46,7 @@ func executeBulk(x *request) (*reply, error) {
 		failed = failed || results[i].status >= http.StatusBadRequest
 	}
 	a := batchReply(x, results)
-	a.session = sessionToken(rng.ID, last)
+	a.session = rangeToken(rng, last)
 	return a, nil
 }
 

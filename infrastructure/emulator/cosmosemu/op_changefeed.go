@@ -58,7 +58,7 @@ func readChangeFeed(x *request) (*reply, error) {
 	case "":
 		q.Since, err = parseSince(first(x.header, headerIfModifiedSince))
 	case "*":
-		return feedNotModified(rng, rng.LSN()), nil
+		return feedNotModified(rng, rng.LSN(), rng.LSN()), nil
 	default:
 		q.After, err = parsePosition(position)
 	}
@@ -73,13 +73,13 @@ func readChangeFeed(x *request) (*reply, error) {
 		return nil, err
 	}
 	if page.Count == 0 {
-		return feedNotModified(rng, page.LSN), nil
+		return feedNotModified(rng, page.LSN, q.At.LSN(rng)), nil
 	}
 	body := page.Documents
 	body = append(body, `],"_count":`...)
 	body = append(strconv.AppendInt(body, int64(page.Count), 10), '}')
 	a := ok(http.StatusOK, body, feedCharge(page.Count, len(body)))
-	a.etag, a.session, a.count = feedETag(page.LSN), sessionToken(rng.ID, q.At.LSN(rng)), page.Count
+	a.etag, a.session, a.count = feedETag(page.LSN), rangeToken(rng, q.At.LSN(rng)), page.Count
 	return a, nil
 }
 
@@ -108,9 +108,11 @@ func feedMode(h http.Header, c *store.Container, q *store.FeedQuery) error {
 	return nil
 }
 
-func feedNotModified(rng *store.Range, lsn uint64) *reply {
+// feedNotModified is the answer without changes. A position ahead of the end, as after a lost
+// suffix, is returned as it is, but the session token has the last LSN of the range.
+func feedNotModified(rng *store.Range, position, last uint64) *reply {
 	a := ok(http.StatusNotModified, nil, 1)
-	a.etag, a.session, a.count = feedETag(lsn), sessionToken(rng.ID, lsn), 0
+	a.etag, a.session, a.count = feedETag(position), rangeToken(rng, last), 0
 	return a
 }
 

@@ -151,6 +151,9 @@ func queryContainers(x *request) (*reply, error) {
 
 func containerResources(st *store.Store, db *store.Database) (out []resource) {
 	for _, c := range st.Containers(db) {
+		if c.Restoring() {
+			continue
+		}
 		out = append(out, resource{fmt.Sprintf("%010d", c.Number()), containerBody(c)})
 	}
 	return out

@@ -53,7 +53,7 @@ func readItem(x *request) (*reply, error) {
 		return nil, x.notFound(err)
 	}
 	a := ok(http.StatusOK, item.Body, readCharge(len(item.Body)))
-	a.etag, a.session = item.ETag, sessionToken(rng.ID, lsn)
+	a.etag, a.session = item.ETag, rangeToken(rng, lsn)
 	a.extra = append(a.extra, uncounted[0], uncounted[1], headerValue{replyLocation, x.account.scheme() + x.req.Host + x.req.URL.EscapedPath()})
 	if first(x.header, headerIfNoneMatch) == item.ETag {
 		a.status, a.body = http.StatusNotModified, nil
@@ -86,7 +86,7 @@ func deleteItem(x *request) (*reply, error) {
 		return nil, x.notFound(err)
 	}
 	a := ok(http.StatusNoContent, nil, deleteCharge)
-	a.session = sessionToken(commit.Range, commit.LSN)
+	a.session = commitToken(commit)
 	return a, nil
 }
 

@@ -42,7 +42,7 @@ func deletePartition(x *request) (*reply, error) {
 		if err != nil {
 			return nil, err
 		}
-		ids, a.session = ids[n:], sessionToken(commit.Range, commit.LSN)
+		ids, a.session = ids[n:], commitToken(commit)
 	}
 	return a, nil
 }

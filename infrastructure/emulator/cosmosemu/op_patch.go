@@ -35,6 +35,6 @@ func patchItem(x *request) (*reply, error) {
 	if err != nil {
 		return nil, x.notFound(err)
 	}
-	a.session = sessionToken(commit.Range, commit.LSN)
+	a.session = commitToken(commit)
 	return a, nil
 }

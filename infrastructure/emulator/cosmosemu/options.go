@@ -49,7 +49,7 @@ type Options struct {
 	ComputeAddr string
 
 	// Regions are the names of the account's regions, default "South Central US". The
-	// first accepts writes and is served at Addr. Each other region has an address of its own
+	// first accepts writes until Server.FailOver, and is served at Addr. Each other region has an address of its own
 	// (Server.RegionEndpoint) and refuses writes with 403 and sub-status 3. All regions
 	// share one copy of the data, so there is no replication lag.
 	Regions []string
@@ -76,6 +76,10 @@ type Options struct {
 	// session token, as Session consistency allows. The lag of each is drawn from Seed, and
 	// half of them have none. A read with a session token is never stale. Default 0.
 	StaleReads time.Duration
+	// KeepWrites makes new containers keep the previous state of every document that is written,
+	// which Server.LoseWrites and Server.BeginRestore need. It costs a copy per write. It excludes
+	// StaleReads.
+	KeepWrites bool
 	// Seed makes resource ids and stale reads repeatable. 0 uses a random seed.
 	Seed uint64
 	// Logger receives failures of the storage and of the HTTP server, default none.
@@ -97,6 +101,7 @@ func (o *Options) resolve() (Options, error) {
 	exclude("Addr", "Listener", r.Addr != "" && r.Listener != nil)
 	exclude("Addr", "Network", r.Addr != "" && r.Network != nil)
 	exclude("Listener", "Network", r.Listener != nil && r.Network != nil)
+	exclude("KeepWrites", "StaleReads", r.KeepWrites && r.StaleReads != 0)
 	r.Addr = cmp.Or(r.Addr, "127.0.0.1:0")
 	r.Key = cmp.Or(r.Key, WellKnownKey)
 	r.Partitions = cmp.Or(r.Partitions, 1)

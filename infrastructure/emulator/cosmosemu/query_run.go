@@ -115,11 +115,11 @@ func pageLimit(asked int) int {
 // querySession returns the session token of a query: for the range that it read, or for all.
 func querySession(c *store.Container, rng *store.Range, at *store.Moment) string {
 	if rng != nil {
-		return sessionToken(rng.ID, at.LSN(rng))
+		return rangeToken(rng, at.LSN(rng))
 	}
 	var tokens []string
 	for _, r := range c.Topology().Ranges {
-		tokens = append(tokens, sessionToken(r.ID, at.LSN(&r)))
+		tokens = append(tokens, rangeToken(&r, at.LSN(&r)))
 	}
 	return strings.Join(tokens, ",")
 }

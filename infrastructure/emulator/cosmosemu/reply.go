@@ -95,7 +95,7 @@ func (x *request) writeError(w http.ResponseWriter, e *wireError) {
 		h[replySubstatus] = []string{strconv.Itoa(e.SubStatus)}
 	}
 	if x.at != nil && e.Status != http.StatusBadRequest && e.SubStatus == 0 { // the state that the request saw
-		h[replySessionToken] = []string{sessionToken(x.at.ID, x.at.LSN())}
+		h[replySessionToken] = []string{rangeToken(x.at, x.at.LSN())}
 	}
 	h[headerContentLength] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(e.Status)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,6 +35,7 @@ func Start(options *Options) (*Server, error) {
 	}
 	s := &Server{}
 	s.options = o
+	s.regions.init(len(o.Regions))
 	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // resolve has checked it
 	s.dispatcher.init(&s.account)
 	if err := s.listen(); err != nil {
@@ -44,7 +46,7 @@ func Start(options *Options) (*Server, error) {
 		seed = rand.Uint64()
 	}
 	s.store, err = store.Open(store.Options{
-		Dir: o.DataDir, FS: o.FS, Now: s.now, Logger: o.Logger, Past: o.StaleReads, Random: rand.New(rand.NewPCG(seed, seed)),
+		Dir: o.DataDir, FS: o.FS, Now: s.now, Logger: o.Logger, Past: o.StaleReads, Undo: o.KeepWrites, Random: rand.New(rand.NewPCG(seed, seed)),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cosmosemu: %w", errors.Join(err, s.closeListeners()))
@@ -85,12 +87,11 @@ func (s *Server) Endpoint() string { return s.scheme() + s.Addr() + "/" }
 
 // RegionEndpoint is the endpoint of one of Options.Regions, "" for another name.
 func (s *Server) RegionEndpoint(name string) string {
-	for _, l := range s.locations(s.Addr()) {
-		if l.Name == name {
-			return l.Endpoint
-		}
+	i := slices.Index(s.options.Regions, name)
+	if i < 0 {
+		return ""
 	}
-	return ""
+	return s.scheme() + s.hosts[i] + "/"
 }
 
 // Addr is the host:port that clients use.

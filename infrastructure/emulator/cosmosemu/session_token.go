@@ -9,12 +9,21 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// sessionToken formats a session token: "<range id>:-1#<lsn>".
-func sessionToken(rangeID string, lsn uint64) string {
+// sessionToken formats a session token: "<range id>:<version>#<lsn>". The version is -1, and
+// from the first failover with lost writes on the number of these, because the SDKs compare
+// the LSNs of two tokens only within one version (VectorSessionToken of .NET and Java).
+func sessionToken(rangeID string, epoch int64, lsn uint64) string {
+	if epoch == 0 {
+		epoch = -1
+	}
 	b := make([]byte, 0, 32)
-	b = append(append(b, rangeID...), ":-1#"...)
-	return string(strconv.AppendUint(b, lsn, 10))
+	b = strconv.AppendInt(append(append(b, rangeID...), ':'), epoch, 10)
+	return string(strconv.AppendUint(append(b, '#'), lsn, 10))
 }
+
+func rangeToken(r *store.Range, lsn uint64) string { return sessionToken(r.ID, r.Epoch, lsn) }
+
+func commitToken(c store.Commit) string { return sessionToken(c.Range, c.Epoch, c.LSN) }
 
 // tokenLSN returns the LSN of a token for one range, "" for a token of several.
 func tokenLSN(token string) string {

@@ -115,6 +115,6 @@ func writeItem(x *request, kind writeKind) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.session = sessionToken(commit.Range, commit.LSN)
+	a.session = commitToken(commit)
 	return a, nil
 }

@@ -200,12 +200,17 @@ func (s *Store) each(kind byte, fn func(key, value []byte) error) error {
 
 // put writes a catalog record and waits for the disk.
 func (s *Store) put(key []byte, record any) error {
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	return commitRecord(s, batch, key, record)
+}
+
+// commitRecord adds a catalog record to the batch, writes it and waits for the disk.
+func commitRecord(s *Store, batch *pebble.Batch, key []byte, record any) error {
 	value, err := json.Marshal(record)
 	if err != nil {
 		return fmt.Errorf("encode catalog record: %w", err)
 	}
-	batch := s.db.NewBatch()
-	defer batch.Close()
 	_ = batch.Set(key, value, nil) // adding to a batch does not fail
 	if err := s.db.Commit(batch); err != nil {
 		return fmt.Errorf("write catalog record: %w", err)

@@ -74,7 +74,9 @@ type containerState struct {
 	Definition Definition `json:"definition"`
 	Topology   *Topology  `json:"topology"`
 	ETag       string     `json:"etag"`
-	Modified   int64      `json:"modified"` // Unix ms
+	Modified   int64      `json:"modified"`            // Unix ms
+	Undo       bool       `json:"undo,omitempty"`      // it keeps the previous state of documents since its creation
+	Restoring  bool       `json:"restoring,omitempty"` // requests do not find it
 }
 
 type containerRecord struct {
@@ -106,7 +108,7 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 	if current, err := s.Database(db.ID); err != nil || current != db {
 		return nil, fmt.Errorf("database %s: %w", db.ID, ErrNotFound)
 	}
-	if _, err := s.Container(db, def.ID); err == nil {
+	if anyContainer(s, db, def.ID) != nil {
 		return nil, fmt.Errorf("container %s: %w", def.ID, ErrExists)
 	}
 	r := db.rid.container(s.random.Uint32())
@@ -115,7 +117,7 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 	}
 	state := containerState{
 		Definition: def, Topology: newTopology(def.Hash(), partitions),
-		ETag: s.randomETag(), Modified: s.now().UnixMilli(),
+		ETag: s.randomETag(), Modified: s.now().UnixMilli(), Undo: s.undo,
 	}
 	number := s.nextID
 	if err := s.put(containerKey(number), containerRecord{db.RID, r.String(), state}); err != nil {
@@ -141,7 +143,7 @@ func (s *Store) ContainerByRID(db *Database, text string) (*Container, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, c := range db.containers {
-		if c.RID == text {
+		if c.RID == text && !c.Restoring() {
 			return c, nil
 		}
 	}
@@ -150,15 +152,24 @@ func (s *Store) ContainerByRID(db *Database, text string) (*Container, error) {
 
 // Container returns a container of a database, or ErrNotFound.
 func (s *Store) Container(db *Database, id string) (*Container, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if c, ok := db.containers[id]; ok {
+	if c := anyContainer(s, db, id); c != nil && !c.Restoring() {
 		return c, nil
 	}
 	return nil, fmt.Errorf("container %s: %w", id, ErrNotFound)
 }
 
-// Containers lists the containers of a database, oldest first.
+// anyContainer returns a container of a database, also while it is being restored; nil if there is none.
+func anyContainer(s *Store, db *Database, id string) *Container {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return db.containers[id]
+}
+
+// Restoring reports whether the container is being restored.
+func (c *Container) Restoring() bool { return c.state.Load().Restoring }
+
+// Containers lists the containers of a database, oldest first, including those that are being
+// restored.
 func (s *Store) Containers(db *Database) []*Container {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -172,15 +183,15 @@ func (s *Store) Containers(db *Database) []*Container {
 
 // Replace gives the container a new definition.
 func (c *Container) Replace(def Definition) error {
-	return c.change(func(next *containerState) error {
+	return c.change(func(next *containerState, _ *pebble.Batch) error {
 		next.Definition, next.ETag, next.Modified = def, c.store.randomETag(), c.store.now().UnixMilli()
 		return nil
 	})
 }
 
-// change stores a changed copy of the container's state. No other change and no writer runs
-// at the same time.
-func (c *Container) change(change func(*containerState) error) error {
+// change stores a changed copy of the container's state together with the batch. No other
+// change and no writer runs at the same time.
+func (c *Container) change(change func(*containerState, *pebble.Batch) error) error {
 	s := c.store
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -190,10 +201,12 @@ func (c *Container) change(change func(*containerState) error) error {
 		return fmt.Errorf("container %s: %w", c.RID, ErrNotFound)
 	}
 	next := *c.state.Load()
-	if err := change(&next); err != nil {
+	batch := s.db.NewBatch()
+	defer batch.Close()
+	if err := change(&next, batch); err != nil {
 		return err
 	}
-	if err := s.put(containerKey(c.space), containerRecord{c.DatabaseRID, c.RID, next}); err != nil {
+	if err := commitRecord(s, batch, containerKey(c.space), containerRecord{c.DatabaseRID, c.RID, next}); err != nil {
 		return err
 	}
 	c.state.Store(&next)

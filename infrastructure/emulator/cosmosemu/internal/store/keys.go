@@ -20,6 +20,7 @@ import (
 //	c <container> f <segment> <lsn> <seq>       -> feed entry, at the position of the last write
 //	c <container> a <segment> <lsn> <seq>       -> version, see versions.go
 //	c <container> t <segment>                   last LSN whose versions were removed
+//	c <container> z <segment> <lsn> <seq>       -> document before the transaction, see undo.go
 //	c <container> u <epk> <len pk> <pk> <number> <hash>  -> id, see unique.go
 //
 // A document that was never replaced has no feed entry, because its record has the same
@@ -39,6 +40,7 @@ const (
 	kindVersion  = 'a'
 	kindTrimmed  = 't'
 	kindUnique   = 'u'
+	kindUndo     = 'z'
 )
 
 // keySpace is the number of a container. It is the prefix of all its keys.

@@ -78,7 +78,7 @@ func (s *scanner) all(v view) error {
 				continue
 			}
 		}
-		segments = append(segments, r.segments()...)
+		segments = append(append(segments, r.segments()...), r.Restored...)
 	}
 	slices.Sort(segments)
 	segments = slices.Compact(segments)

@@ -25,6 +25,7 @@ type Options struct {
 	Random *rand.Rand       // source of resource ids, default seeded at random
 	Logger *slog.Logger     // default none
 	Past   time.Duration    // how far back Store.Past reaches; 0 disables it
+	Undo   bool             // new containers keep what Lose and BeginRestore need
 	Sweep  time.Duration    // interval between sweeps of expired documents, default 10s, negative never
 }
 
@@ -35,6 +36,7 @@ type Store struct {
 	now     func() time.Time
 	log     *slog.Logger
 	past    past
+	undo    bool
 
 	turn   chan struct{} // holds one token while the catalog is being changed
 	random *rand.Rand    // used by the holder of turn
@@ -74,7 +76,7 @@ func Open(o Options) (*Store, error) {
 	if s.random == nil {
 		s.random = rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
-	s.past.reach = o.Past
+	s.past.reach, s.undo = o.Past, o.Undo
 	var err error
 	if s.db, err = disk.Open(&disk.Options{
 		Dir: cmp.Or(o.Dir, "cosmos"), FS: fs, Memory: !durable, Version: formatVersion, Logger: s.log, Pebble: tuning(durable),

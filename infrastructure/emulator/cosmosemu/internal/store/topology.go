@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/cockroachdb/pebble/v2"
+
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
 
@@ -28,6 +30,12 @@ type Range struct {
 	Start   uint64   `json:"start,omitempty"` // its LSN when it was created
 	// History lists the segments of the ancestors, which may contain changes of this range.
 	History []uint32 `json:"history,omitempty"`
+	// Restored lists the segments from before a restore. Their documents exist, but the change
+	// feed omits them.
+	Restored []uint32 `json:"restored,omitempty"`
+	// Epoch counts the failovers in which the range has lost writes. It is the version of its
+	// session tokens.
+	Epoch int64 `json:"epoch,omitempty"`
 
 	counter *counter // shared by all topologies that contain the range
 }
@@ -113,16 +121,19 @@ func (t *Topology) merge(left, right string) (*Topology, error) {
 func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
 	next := &Topology{Version: t.Version + 1, NextRange: t.NextRange, NextSegment: t.NextSegment}
 	var ancestors []string
-	var history []uint32
+	var history, restored []uint32
 	var start uint64
+	var epoch int64
 	var counters []*counter
 	for _, p := range parents {
 		start = max(start, p.counter.applied.Load())
 		counters = append(counters, p.counter)
 		ancestors = append(append(ancestors, p.Parents...), p.ID)
 		history = append(append(history, p.History...), p.Segment)
+		restored, epoch = append(restored, p.Restored...), max(epoch, p.Epoch)
 	}
 	slices.Sort(history)
+	slices.Sort(restored)
 	for _, r := range t.Ranges {
 		if !slices.ContainsFunc(parents, func(p *Range) bool { return p.ID == r.ID }) {
 			next.Ranges = append(next.Ranges, r)
@@ -132,6 +143,7 @@ func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
 		r := next.add(b)
 		r.Parents = dedup(slices.Clone(ancestors))
 		r.History = slices.Compact(slices.Clone(history))
+		r.Restored, r.Epoch = slices.Compact(slices.Clone(restored)), epoch
 		r.Start, r.counter = start, newCounter(start, counters...)
 	}
 	slices.SortFunc(next.Ranges, func(a, b Range) int { return bytes.Compare(a.Min, b.Min) })
@@ -163,16 +175,24 @@ func (c *Container) Merge(left, right string) error {
 // changeTopology changes the ranges while no writer is active, and after all writes are
 // visible: see the package comment.
 func (c *Container) changeTopology(change func(*Topology) (*Topology, error)) error {
-	return c.change(func(next *containerState) (err error) {
-		for i := range next.Topology.Ranges {
-			// Otherwise a position could pass a commit that becomes visible later.
-			if n := next.Topology.Ranges[i].counter; !n.settled() {
-				if err := c.store.acknowledge(n); err != nil {
-					return err
-				}
-			}
+	return c.change(func(next *containerState, _ *pebble.Batch) (err error) {
+		if err := c.settle(next.Topology); err != nil {
+			return err
 		}
 		next.Topology, err = change(next.Topology)
 		return err
 	})
+}
+
+// settle makes all applied writes visible, because otherwise a position could pass a commit
+// that becomes visible later. The caller holds writing.
+func (c *Container) settle(t *Topology) error {
+	for i := range t.Ranges {
+		if n := t.Ranges[i].counter; !n.settled() {
+			if err := c.store.acknowledge(n); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }

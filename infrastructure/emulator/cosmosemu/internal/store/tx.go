@@ -23,6 +23,7 @@ type Item struct {
 type Commit struct {
 	LSN   uint64 // of the physical partition
 	Range string // its id
+	Epoch int64  // see Range.Epoch
 }
 
 // Tx is a transaction on one logical partition. It sees its own changes; other readers see
@@ -88,7 +89,7 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, c
 	}()
 	c.writing.Lock()
 	defer c.writing.Unlock()
-	if c.gone.Load() {
+	if c.gone.Load() || c.Restoring() {
 		return Commit{}, nil, false, fmt.Errorf("container %s: %w", c.RID, ErrNotFound)
 	}
 	tx.c, tx.part, tx.state = c, part, c.state.Load()
@@ -96,10 +97,10 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, c
 	last := at.counter.applied.Load()
 	tx.now, tx.lsn, tx.segment = c.store.now().UnixMilli(), last+1, at.Segment
 	if err := fn(tx); err != nil {
-		return Commit{LSN: last, Range: at.ID}, at.counter, false, err
+		return Commit{LSN: last, Range: at.ID, Epoch: at.Epoch}, at.counter, false, err
 	}
 	if len(tx.changes) == 0 {
-		return Commit{LSN: last, Range: at.ID}, at.counter, false, nil
+		return Commit{LSN: last, Range: at.ID, Epoch: at.Epoch}, at.counter, false, nil
 	}
 	if err := tx.write(); err != nil {
 		return Commit{}, at.counter, false, err
@@ -108,7 +109,7 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, c
 	if c.store.durable == nil { // in memory there is no fsync to wait for
 		at.counter.publish(tx.lsn)
 	}
-	return Commit{LSN: tx.lsn, Range: at.ID}, at.counter, true, nil
+	return Commit{LSN: tx.lsn, Range: at.ID, Epoch: at.Epoch}, at.counter, true, nil
 }
 
 // find returns the state of an id in the transaction. The pointer is valid until the next

@@ -41,6 +41,11 @@ func (tx *Tx) write() error {
 		_ = w.Set(w.key, v.entry, nil)
 	}
 	w.unique(tx.claims)
+	if tx.state.Undo {
+		if err := tx.keepPrevious(w); err != nil {
+			return err
+		}
+	}
 	if removals { // they may delete the keys from which loadCounter reads the last LSN
 		_ = batch.Set(w.space.counter(nil, tx.segment), appendCounter(nil, tx.lsn), nil)
 	}
