@@ -73,7 +73,7 @@ func (c *peerConn) write(kind byte, channel uint16, payload []byte) {
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(payload)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, _ = c.Conn.Write(append(append(frame, payload...), 0xce))
+	_, _ = c.Write(append(append(frame, payload...), 0xce))
 }
 
 func (c *peerConn) method(channel uint16, method uint32, arguments ...byte) {

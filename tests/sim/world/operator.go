@@ -52,7 +52,9 @@ func (w *World) Operate(act func(ctx context.Context, leases *changefeed.Operato
 // Pause pauses all relays, until Resume or Heal.
 func (w *World) Pause() error {
 	w.paused.Store(true)
-	return w.Operate(func(ctx context.Context, leases *changefeed.Operator, _ *relayport.Store) error { return leases.Pause(ctx) })
+	return w.Operate(func(ctx context.Context, leases *changefeed.Operator, _ *relayport.Store) error {
+		return leases.Pause(ctx)
+	})
 }
 
 // Resume ends Pause and the pauses of single leases.
@@ -69,7 +71,9 @@ func (w *World) Resume() error {
 // PauseLeases pauses each current lease.
 func (w *World) PauseLeases() error {
 	w.paused.Store(true)
-	return w.Operate(func(ctx context.Context, leases *changefeed.Operator, _ *relayport.Store) error { return leases.PauseLeases(ctx) })
+	return w.Operate(func(ctx context.Context, leases *changefeed.Operator, _ *relayport.Store) error {
+		return leases.PauseLeases(ctx)
+	})
 }
 
 // RetryParked asks the relays to send the parked events of every closed gate again.
