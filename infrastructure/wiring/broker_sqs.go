@@ -3,7 +3,10 @@ package wiring
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"time"
 
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
@@ -29,10 +32,15 @@ func (sqsBroker) open(_ Params, cfg *config.Relay, _ string) (operator.Broker, e
 	}, nil
 }
 
-// SQSClient returns a client with the default configuration of the AWS SDK. It reads files
-// and variables but does not connect.
+// pings detect a silent HTTP/2 connection. net/http would otherwise use it for all requests, and
+// each would time out. The values are those of the Azure SDK.
+var pings = http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
+
+// SQSClient returns a client with the default configuration of the AWS SDK and pings. It reads
+// files and variables but does not connect.
 func SQSClient(cfg config.SQS) (*awssqs.Client, error) {
-	found, err := awsconfig.LoadDefaultConfig(context.Background()) //nolint:forbidigo // it only reads files and variables
+	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.HTTP2 = &pings })
+	found, err := awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithHTTPClient(transport)) //nolint:forbidigo // it only reads files and variables
 	if err != nil {
 		return nil, fmt.Errorf("aws configuration: %w", err)
 	}

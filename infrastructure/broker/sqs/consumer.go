@@ -99,7 +99,9 @@ func (r *run) receive(ctx, working context.Context) error {
 	if err := r.room.Acquire(ctx, perRequest); err != nil {
 		return err // ctx has ended
 	}
-	answer, err := r.client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+	polling, cancel := context.WithTimeout(ctx, r.opts.Wait+requestTimeout)
+	defer cancel()
+	answer, err := r.client.ReceiveMessage(polling, &sqs.ReceiveMessageInput{
 		QueueUrl: &r.queue, MaxNumberOfMessages: perRequest, WaitTimeSeconds: seconds(r.opts.Wait), VisibilityTimeout: seconds(r.opts.Visibility),
 		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 	})

@@ -19,6 +19,14 @@
 // (Refused, "invalid_characters"). A key that is not a valid group id is replaced by its hash
 // (GroupID).
 //
+// # Silence
+//
+// A send takes at most 15 s (SendTimeout), which is enough for a request of 256 KiB at 0.2 Mbit/s, and
+// another request 10 s (requestTimeout) with its retries. A receive request also waits for Wait, and
+// Declare takes at most a minute. net/http closes the connection of an HTTP/1.1 request that timed out.
+// It keeps an HTTP/2 connection, so a client with HTTP/2 should send pings (http.HTTP2Config), as that
+// of `feedbox relay` does.
+//
 // # Consuming
 //
 // A Consumer receives up to ten events per request. SQS delivers no further events of a group while

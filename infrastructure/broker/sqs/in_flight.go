@@ -37,7 +37,8 @@ type message struct {
 	out     consumer.Outcome // set when it is settled
 }
 
-// requestTimeout bounds all requests except long polling and sends.
+// requestTimeout bounds all requests except sends and Declare. A receive request also has the time of
+// its long polling.
 const requestTimeout = 10 * time.Second
 
 // track registers a received message and returns its delivery.

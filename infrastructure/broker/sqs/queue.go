@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -30,6 +31,9 @@ type redrivePolicy struct {
 	Max    any    `json:"maxReceiveCount"`
 }
 
+// declareTimeout bounds Declare. SQS may take some seconds to create a queue.
+const declareTimeout = time.Minute
+
 // Declare creates a FIFO queue, whose name must end in .fifo, and its dead-letter queue. It does not
 // change existing queues. It fails if they have different attributes.
 func Declare(ctx context.Context, client *sqs.Client, name string) (queueURL string, err error) {
@@ -37,6 +41,8 @@ func Declare(ctx context.Context, client *sqs.Client, name string) (queueURL str
 	if !ok || stem == "" {
 		return "", fmt.Errorf("declare queue %q: the name of a FIFO queue must end in .fifo", name)
 	}
+	ctx, cancel := context.WithTimeout(ctx, declareTimeout)
+	defer cancel()
 	fifo := map[string]string{"FifoQueue": "true"}
 	deadLetters, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(stem + "-dead-letters.fifo"), Attributes: fifo})
 	if err != nil {
