@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"feedbox/changefeed"
@@ -42,6 +43,8 @@ func translate(err error) error {
 		return &changefeed.ThrottledError{RetryAfter: retryAfter, Err: err}
 	case http.StatusUnauthorized:
 		return wrap(changefeed.ErrPermanent, err)
+	case http.StatusForbidden:
+		return forbidden(sub, reply, err)
 	case http.StatusNotFound:
 		switch sub {
 		case "", "0":
@@ -49,6 +52,22 @@ func translate(err error) error {
 		case "1003": // the container or database does not exist
 			return wrap(changefeed.ErrPermanent, err)
 		}
+	}
+	return err
+}
+
+// forbidden explains a 403. During a failover a region refuses requests while the account still
+// advertises it. That is an outage, unlike a missing role or a firewall.
+func forbidden(sub string, reply *azcore.ResponseError, err error) error {
+	switch {
+	case sub == "3", sub == "1008": // writes have moved, or the region was removed
+		host := "an unknown host"
+		if reply.RawResponse.Request != nil {
+			host = reply.RawResponse.Request.URL.Host
+		}
+		return fmt.Errorf("the region at %s refuses the request, as during a failover (403/%s): %w", host, sub, err)
+	case sub == "", sub == "0", strings.HasPrefix(sub, "530"): // 5300 to 5309 are refusals by roles
+		return fmt.Errorf("%w: the identity has no role that allows this, or the account's firewall excludes this network: %w", changefeed.ErrPermanent, err)
 	}
 	return err
 }

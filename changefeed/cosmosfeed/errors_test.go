@@ -26,7 +26,12 @@ func TestServiceErrorsAreTranslated(t *testing.T) {
 		{http.StatusNotFound, "0", changefeed.ErrNotFound},
 		{http.StatusNotFound, "1002", nil}, // a replica that lags
 		{http.StatusNotFound, "1003", changefeed.ErrPermanent},
-		{http.StatusForbidden, "", nil},
+		{http.StatusForbidden, "", changefeed.ErrPermanent}, // the account's firewall, or a disabled key
+		{http.StatusForbidden, "0", changefeed.ErrPermanent},
+		{http.StatusForbidden, "5300", changefeed.ErrPermanent}, // no role assignment
+		{http.StatusForbidden, "3", nil},                        // writes have moved to another region
+		{http.StatusForbidden, "1008", nil},                     // the region was removed
+		{http.StatusForbidden, "1014", nil},                     // a full logical partition
 		{http.StatusServiceUnavailable, "", nil},
 	} {
 		err := translate(refusal(tt.status, headerSubStatus, tt.sub))

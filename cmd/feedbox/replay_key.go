@@ -60,7 +60,7 @@ func replayKeyAdvice(key string, err error) error {
 		return console.Advise(err, "feedbox parked retry "+key+" sends the parked events in order")
 	case fault.Is(err, fault.Invalid):
 		return console.Advise(err, "correct the document or delete it; until then consumers can read the contact itself")
-	case azure.StatusOf(err) == http.StatusForbidden:
+	case azure.StatusOf(err) == http.StatusForbidden && !fault.Is(err, fault.Unavailable): // otherwise the account fails over
 		return console.Advise(err, "use an identity with Cosmos DB Built-in Data Reader: a relay may not query the data container, but this command must")
 	}
 	return err

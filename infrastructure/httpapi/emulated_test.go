@@ -41,7 +41,12 @@ func startEmulated(t *testing.T, options *httpapi.Options) (*api, *cosmosemu.Ser
 // from ids.
 func emulated(t *testing.T, ids command.IDs) (*mediator.Mediator, *cosmosemu.Server) {
 	t.Helper()
-	emulator := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2, StaleReads: time.Minute})
+	return emulatedIn(t, &cosmosemu.Options{Partitions: 2, StaleReads: time.Minute}, ids)
+}
+
+func emulatedIn(t *testing.T, o *cosmosemu.Options, ids command.IDs) (*mediator.Mediator, *cosmosemu.Server) {
+	t.Helper()
+	emulator := cosmosemu.StartT(t, o)
 	if err := emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
 		t.Fatal(err)
 	}

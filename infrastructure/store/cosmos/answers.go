@@ -7,6 +7,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
 	"feedbox/infrastructure/process/azure"
+	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
 // Answers is a policy that calls the function after each request: with an error if the
@@ -20,6 +21,8 @@ func (note Answers) Do(req *policy.Request) (*http.Response, error) {
 	switch {
 	case err != nil:
 		note(brief{err})
+	case store.RefusedByRegion(resp.StatusCode, resp):
+		note(fmt.Errorf("the region at %s refuses requests, as during a failover", req.Raw().URL.Host))
 	case resp.StatusCode >= http.StatusInternalServerError, resp.StatusCode == http.StatusUnauthorized, resp.StatusCode == http.StatusForbidden:
 		note(fmt.Errorf("the service answers %d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	default:

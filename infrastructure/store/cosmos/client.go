@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -25,7 +26,8 @@ type ClientConfig struct {
 	// application id "feedbox"; 10 s for an answer; 3 retries of throttled reads, each after
 	// at most 2 s. The limit of 10 s is needed because azcosmos has none, and a connection
 	// that a firewall has dropped stays silent; azcosmos does not retry then, see
-	// cosmos_client_retry_policy.go. Commits have their own retries, see Options.
+	// cosmos_client_retry_policy.go. Commits have their own retries, see Options. A region that
+	// refuses requests during a failover is tried three times.
 	Options azcore.ClientOptions
 }
 
@@ -42,6 +44,7 @@ func NewClient(c ClientConfig) (*azcosmos.Client, error) {
 	options.Retry.MaxRetries = cmp.Or(options.Retry.MaxRetries, 3)
 	options.Retry.MaxRetryDelay = cmp.Or(options.Retry.MaxRetryDelay, 2*time.Second)
 	options.Retry.RetryDelay = cmp.Or(options.Retry.RetryDelay, 100*time.Millisecond)
+	options.PerRetryPolicies = append(slices.Clone(options.PerRetryPolicies), regionPolicy{})
 	if c.Key == "" {
 		client, err := azcosmos.NewClient(c.Endpoint, c.Credential, options)
 		if err != nil {

@@ -39,7 +39,7 @@ func (s EventStore) Editable(document []byte) (clean []byte, version string, err
 func (s EventStore) Replace(ctx context.Context, key, id string, document []byte, version string) error {
 	etag := azcore.ETag(version)
 	_, err := s.container.ReplaceItem(ctx, keyValue(key), id, document, &azcosmos.ItemOptions{IfMatchEtag: &etag})
-	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok && reply.StatusCode == http.StatusForbidden {
+	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok && reply.StatusCode == http.StatusForbidden && store.RegionOf(err) == "" {
 		return fault.Wrap(fault.Conflict, "forbidden",
 			"this process may not write events: give its identity the role Cosmos DB Built-in Data Contributor on the container, or correct the document with another tool", err)
 	}

@@ -48,6 +48,8 @@ var outcomes = []outcomeCase{
 	{name: "too large a document", answers: []answer{refused(424, 413)}, kind: fault.TooLarge},
 	{name: "too large a request", answers: []answer{status(413)}, kind: fault.TooLarge},
 	{name: "all failed for another's sake", answers: []answer{refused(424, 424)}, kind: fault.Internal},
+	{name: "region refuses writes", answers: slices.Repeat([]answer{status(403, "x-ms-substatus", "3")}, maxRegionRefusals), kind: fault.Unavailable, code: "store_unavailable", retry: 5 * time.Second},
+	{name: "region removed", answers: slices.Repeat([]answer{status(403, "x-ms-substatus", "1008")}, maxRegionRefusals), kind: fault.Unavailable, code: "store_unavailable", retry: 5 * time.Second},
 	{name: "forbidden", answers: []answer{status(403)}, kind: fault.Internal},
 	{name: "bad request", answers: []answer{status(400)}, kind: fault.Internal},
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"sync"
 
@@ -27,6 +28,10 @@ type accountProperties struct {
 	Policy           struct {
 		Level string `json:"defaultConsistencyLevel"`
 	} `json:"userConsistencyPolicy"`
+	Regions []struct {
+		Name     string `json:"name"`
+		Endpoint string `json:"databaseAccountEndpoint"`
+	} `json:"readableLocations"`
 }
 
 // weakLevels do not honour session tokens. A client cannot ask for a stronger level than the
@@ -60,6 +65,21 @@ func (a *Account) Level() string {
 		return ""
 	}
 	return a.known.Policy.Level
+}
+
+// Region returns the name of the region at a host, "" if the account does not list it.
+func (a *Account) Region(host string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil {
+		return ""
+	}
+	for _, r := range a.known.Regions {
+		if u, err := url.Parse(r.Endpoint); err == nil && u.Host == host {
+			return r.Name
+		}
+	}
+	return ""
 }
 
 // Verify reports everything that makes the account unusable. It returns nil before the client's

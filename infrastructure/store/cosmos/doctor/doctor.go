@@ -30,8 +30,8 @@ type Options struct {
 	Identity azcore.TokenCredential
 }
 
-// Doctor examines an account, its database and containers, and the rights of this process. It only
-// reads, and is safe for concurrent use.
+// Doctor examines an account, its database and containers, and the rights of this process. It
+// changes nothing, and is safe for concurrent use.
 type Doctor struct {
 	cfg config.Cosmos
 	Options
@@ -46,6 +46,7 @@ func (d *Doctor) Examine(process operator.Process, step func(operator.Examinatio
 		return false
 	}
 	usable := step(func(ctx context.Context) []operator.Finding { return d.examineContainers(ctx, process) })
+	step(func(ctx context.Context) []operator.Finding { return d.examineWriteRegion(ctx, process) })
 	step(d.examineAccount)
 	step(d.Clock.examine)
 	if usable && process == operator.ProcessAPI {

@@ -12,6 +12,7 @@ import (
 	"feedbox/infrastructure/process/azure"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
 // DataRole is a role on the data plane of Cosmos DB.
@@ -56,6 +57,8 @@ func (d *Doctor) advice(ctx context.Context, err error, role DataRole, container
 	withKey := d.cfg.Key.IsSet()
 	expires, _ := errors.AsType[*cosmos.ExpiryError](err)
 	switch {
+	case store.RegionOf(err) != "":
+		return d.regionAdvice(store.RegionOf(err))
 	case code == http.StatusUnauthorized && withKey:
 		return "FEEDBOX_COSMOS_KEY is not a key of this account, or the clock is off: copy the primary key of the account"
 	case code == http.StatusForbidden && withKey:

@@ -31,6 +31,24 @@ const (
 // may exist.
 const subStatusSessionNotAvailable = "1002"
 
+// The sub-statuses of a 403 from a region that does not serve the account any more: it accepts
+// no writes, or it was removed. The account advertises such a region for some minutes.
+const (
+	subStatusWriteForbidden  = "3"
+	subStatusAccountNotFound = "1008"
+)
+
+// failoverWait is the wait that callers are asked for during a failover. It takes minutes, but
+// the SDK reads the account again every two seconds, so the first callers after it succeed.
+const failoverWait = 5 * time.Second
+
+// RefusedByRegion reports whether a reply is the refusal of a region during or after a failover.
+// All other 403s are permanent: a missing role or a firewall.
+func RefusedByRegion(status int, reply *http.Response) bool {
+	sub := Header(reply, headerSubStatus)
+	return status == http.StatusForbidden && (sub == subStatusWriteForbidden || sub == subStatusAccountNotFound)
+}
+
 // statusRetryWith (449) is a refusal because of a concurrent write. Nothing was written.
 const statusRetryWith = 449
 
@@ -55,7 +73,14 @@ func AsFault(what string, err error) error {
 // provides the headers and may be nil.
 func StatusFault(what string, status int, reply *http.Response, cause error) error {
 	cause = fmt.Errorf("%s: status %d: %w", what, status, cause)
+	if RefusedByRegion(status, reply) {
+		moving := fault.Wrap(fault.Unavailable, "store_unavailable", "the store moves to another region; try again", cause)
+		moving.RetryAfter = max(retryAfter(reply), failoverWait)
+		return moving
+	}
 	switch status {
+	case http.StatusForbidden:
+		return fault.Wrap(fault.Internal, "", "the store refused the request", fmt.Errorf("%w: the identity of this process has no role that allows it, or the account's firewall excludes its network: feedbox doctor names the remedy", cause))
 	case http.StatusNotModified:
 		return fault.Wrap(fault.NotModified, "", "the document has not changed", cause)
 	case http.StatusNotFound:
@@ -92,10 +117,22 @@ func Cause(reply *azcore.ResponseError) error {
 type replyError struct{ reply *azcore.ResponseError }
 
 func (e *replyError) Error() string {
+	if host := RegionOf(e.reply); host != "" {
+		return fmt.Sprintf("the region at %s refuses it, as during a failover (sub-status %s, activity %s)", host, Header(e.reply.RawResponse, headerSubStatus), Header(e.reply.RawResponse, "x-ms-activity-id"))
+	}
 	return fmt.Sprintf("%s (activity %s)", e.reply.ErrorCode, Header(e.reply.RawResponse, "x-ms-activity-id"))
 }
 
 func (e *replyError) Unwrap() error { return e.reply }
+
+// RegionOf returns the host of the region that refused a request, "" for other errors.
+func RegionOf(err error) string {
+	var reply *azcore.ResponseError
+	if !errors.As(err, &reply) || !RefusedByRegion(reply.StatusCode, reply.RawResponse) || reply.RawResponse.Request == nil {
+		return ""
+	}
+	return reply.RawResponse.Request.URL.Host
+}
 
 // retryAfter returns the wait that a reply asks for; zero if it asks for none.
 func retryAfter(reply *http.Response) time.Duration {
