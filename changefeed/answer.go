@@ -29,8 +29,8 @@ func Refuse(err error) error {
 }
 
 // WaitUntil marks the error of a document that waits for an event outside itself, such as
-// the end of an outage, until t at least. That time does not count towards
-// Options.WaitLimit. Without WaitUntil a waiting document is retried after
+// the end of an outage, until t at least; a zero t is unknown. That time does not count towards
+// Options.WaitLimit. Without WaitUntil, or with a zero t, a waiting document is retried after
 // Options.RetryMin, growing to RetryMax. WaitUntil(t, nil) is nil.
 func WaitUntil(t time.Time, err error) error {
 	if err == nil {

@@ -126,6 +126,7 @@ type outcome struct {
 	err       error // the first answer that is not done, else the call's error
 	blamed    int   // its index in the key's items
 	refused   bool
+	outside   bool // an item waits for an event outside itself
 	notBefore time.Time
 }
 
@@ -145,6 +146,9 @@ func (f *flow) outcomeOf(h *heldKey, n int) (o outcome) {
 		if it.notBefore.After(o.notBefore) {
 			o.notBefore = it.notBefore
 		}
+		if _, ok := errors.AsType[*wait](it.err); ok {
+			o.outside = true
+		}
 	}
 	return o
 }
@@ -163,6 +167,9 @@ func (f *flow) postpone(h *heldKey, n int) {
 	default:
 		h.due = now.Add(h.backoff.next(o.err))
 	}
+	if o.outside {
+		h.since = now
+	}
 	if f.waitedTooLong(h, &o, now) {
 		h.items[o.blamed].dead, h.items[o.blamed].waited = true, true
 	}
@@ -176,6 +183,9 @@ func (f *flow) postpone(h *heldKey, n int) {
 // or held items fill the window. Other documents must have been handled since its last
 // attempt, because otherwise an outage would dead-letter every document. Called with mu.
 func (f *flow) waitedTooLong(h *heldKey, o *outcome, now time.Time) bool {
+	if o.outside {
+		return false
+	}
 	limit := f.opts.WaitLimit
 	return limit > 0 && !o.refused && h.attempt > 1 && f.handled.Load() > h.handledBefore &&
 		(now.Sub(h.since) >= limit || f.window.full())
