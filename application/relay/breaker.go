@@ -25,6 +25,10 @@ import (
 // of one key never stops another key, and a broker that is down receives one send at a time.
 // Up to two messages may be refused for a fault of the broker's set-up, because two failures
 // are not enough evidence.
+//
+// A key is blamed for its failures (keyState.blamed) only with evidence: other keys were accepted
+// after its failure began, and sending is not paused. Its failure begins again if a message of
+// it is accepted, or the class of its failure changes.
 type breaker struct {
 	now   func() time.Time
 	probe chan struct{} // capacity 1: held during a probe
@@ -39,7 +43,8 @@ type breaker struct {
 
 // keyFailure is the last failure of a key.
 type keyFailure struct {
-	accepted uint64 // breaker.accepted at that time
+	accepted uint64 // breaker.accepted before that send
+	began    uint64 // breaker.accepted after the first failure of this class
 	err      error  // the same pointer for all keys of a batch
 }
 
@@ -58,10 +63,7 @@ const (
 // key, a different one for each turn, and must then call endProbe. Otherwise everything may be
 // sent. During a probe, admit blocks until it ends.
 func (j *breaker) admit(ctx context.Context) (probe bool, turn int, err error) {
-	j.mu.Lock()
-	paused := !j.until.IsZero()
-	j.mu.Unlock()
-	if !paused {
+	if !j.paused() {
 		return false, 0, nil
 	}
 	select {
@@ -102,6 +104,9 @@ func (j *breaker) markAlone(groups []Group) (messages int) {
 func (j *breaker) record(p *page, accepted int) (pause Pause, paused bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	// A failure beside an accepted message does not count as one since the last accepted
+	// message. So remember gets the count from before this send.
+	before := j.accepted
 	if accepted > 0 {
 		j.accepted++
 		j.until, j.cause, j.probes = time.Time{}, nil, 0
@@ -113,10 +118,10 @@ func (j *breaker) record(p *page, accepted int) (pause Pause, paused bool) {
 			delete(j.failing, k.name)
 		case mayBeBrokerFault(k.err):
 			suspect = append(suspect, k)
-			j.remember(k.name, k.err)
+			j.remember(k, before)
 		}
 	}
-	if accepted > 0 || j.failures() < minFailingKeys {
+	if j.failures() < minFailingKeys {
 		return Pause{}, false
 	}
 	for _, k := range suspect {
@@ -128,7 +133,7 @@ func (j *breaker) record(p *page, accepted int) (pause Pause, paused bool) {
 	j.until = j.now().Add(time.Duration(float64(length) * (0.8 + 0.4*rand.Float64())))
 	j.probes++
 	for _, k := range suspect {
-		k.err = j.brokerError(k.err)
+		k.err, k.blamed = j.brokerError(k.err), false
 	}
 	return Pause{Until: j.until, Err: j.cause}, true
 }
@@ -139,13 +144,33 @@ func mayBeBrokerFault(err error) bool {
 	return !ok || e.Class != Refused || e.Ambiguous
 }
 
-// remember adds the key to the failing ones. mu is held.
-func (j *breaker) remember(key string, err error) {
-	if _, known := j.failing[key]; !known && len(j.failing) >= maxFailingKeys {
+// remember adds the failure of a key and decides whether the key is blamed. before is the value of
+// accepted before the send. mu is held.
+func (j *breaker) remember(k *keyState, before uint64) {
+	f, known := j.failing[k.name]
+	if !known && len(j.failing) >= maxFailingKeys {
 		clear(j.failing)
 	}
-	key = strings.Clone(key) // it aliases a document; the assignment replaces the key of a known entry, too
-	j.failing[key] = keyFailure{accepted: j.accepted, err: err}
+	if !known || k.accepted > 0 || ClassOf(f.err) != ClassOf(k.err) {
+		f.began = j.accepted
+	}
+	f.accepted, f.err = before, k.err
+	k.blamed = j.accepted > f.began
+	j.failing[strings.Clone(k.name)] = f // k.name aliases a document, as would the key of a known entry
+}
+
+// paused reports whether the broker is considered down.
+func (j *breaker) paused() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.until.IsZero()
+}
+
+// mayProbe reports whether a sender that has nothing prepared should prepare a message.
+func (j *breaker) mayProbe() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return !j.now().Before(j.until)
 }
 
 // failures counts the failures since the last accepted message. The failure of a batch counts

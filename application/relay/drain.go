@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,25 +23,25 @@ type DrainReport struct {
 // drain is one attempt to drain a gate.
 type drain struct {
 	*Drainer
-	acceptedBefore int // Drainer.accepted at the key's last failure
-	report         DrainReport
-	refused        error // why the intent was dropped
-	done           bool  // no step follows
+	report  DrainReport
+	refused error // why the intent was dropped
+	done    bool  // no step follows
 }
 
-// drain runs steps until the gate is open or a step fails. It returns an error if the gate
-// should be retried. accepted is Drainer.accepted at the key's last failure.
-func (d *Drainer) drain(ctx context.Context, key string, accepted int) error {
-	w := &drain{Drainer: d, acceptedBefore: accepted, report: DrainReport{Key: key}}
-	var err error
-	for err == nil && !w.done {
+// drain runs steps until the gate is open, a step fails, or the turn of the key is over. It
+// returns the number of sent events, whether steps are left, and an error if the gate should be
+// retried after a pause.
+func (d *Drainer) drain(ctx context.Context, key string, turn time.Time) (sent int, left bool, err error) {
+	w := &drain{Drainer: d, report: DrainReport{Key: key}}
+	for first := true; err == nil && !w.done && (first || d.now().Before(turn)); first = false {
 		err = d.ranges.Own(ctx, key, w.step)
 	}
 	w.report.Err = errors.Join(err, w.refused)
-	if w.report.Sent > 0 || w.report.Skipped || w.report.Opened || w.report.Err != nil && !errors.Is(err, ErrNotOwned) {
+	quiet := w.report.Err == nil || errors.Is(err, ErrNotOwned) || d.relay.breaker.paused()
+	if w.report.Sent > 0 || w.report.Skipped || w.report.Opened || !quiet {
 		notify(ctx, d.opts.Drained, w.report)
 	}
-	return err
+	return w.report.Sent, err == nil && !w.done, err
 }
 
 // step skips the first event if an operator wants that, or sends the first events, or opens
@@ -58,7 +59,7 @@ func (w *drain) step(ctx context.Context) error {
 	if intent.Verb == VerbSkip {
 		limit = 1
 	}
-	events, err := w.store.First(ctx, gate.Key, limit)
+	events, err := w.store.First(ctx, gate.Key, limit, stepBytes)
 	switch {
 	case err != nil:
 		return fmt.Errorf("read parked events of key %q: %w", gate.Key, err)
@@ -100,31 +101,23 @@ func (w *drain) skip(ctx context.Context, gate Gate, intent Intent, first []Park
 // send publishes the first parked events and removes the accepted ones.
 func (w *drain) send(ctx context.Context, gate Gate, intent Intent, events []ParkedEvent) error {
 	messages, changed, failure := w.decode(ctx, intent, events)
-	sent := len(messages)
-	if sent > 0 {
-		groups := []Group{{Key: gate.Key, Messages: messages}}
-		if err := w.publisher.Publish(ctx, groups); err != nil {
-			k := failedKeys(err, groups)[0]
-			sent, failure = k.Sent, k.Err
-		}
-	}
-	if sent > 0 {
-		w.accepted += sent
-		err := w.change(ctx, gate, func(g Gate) (Gate, error) { return w.store.Remove(ctx, g, events[:sent], nil) })
+	k := w.relay.sendKey(ctx, gate.Key, messages)
+	failure = cmp.Or(k.err, failure)
+	if k.sent > 0 {
+		err := w.change(ctx, gate, func(g Gate) (Gate, error) { return w.store.Remove(ctx, g, events[:k.sent], nil) })
 		if err != nil {
 			return fmt.Errorf("remove sent events of key %q: %w", gate.Key, errors.Join(failure, err))
 		}
-		w.report.Sent += sent
-		w.report.Changed += changed[sent]
+		w.report.Sent += k.sent
+		w.report.Changed += changed[k.sent]
 	}
-	// An ambiguous refusal may be the fault of the broker's set-up if nothing was accepted
-	// since the last attempt. An operator's intent is dropped anyway, because the operator is
-	// waiting for the result.
-	suspect := gate.Intent == nil && w.accepted == w.acceptedBefore && mayBeBrokerFault(failure)
+	// The breaker may have no evidence that an ambiguous refusal is the message's fault. An
+	// operator's intent is dropped anyway, because the operator is waiting for the result.
+	suspect := gate.Intent == nil && !k.blamed && mayBeBrokerFault(failure)
 	if ClassOf(failure) != Refused || suspect {
 		return failure // the intent stays, and a later poll retries it
 	}
-	return w.dropIntent(ctx, gate, failure, &events[sent])
+	return w.dropIntent(ctx, gate, failure, &events[k.sent])
 }
 
 // notStored is the reason for dropping an intent whose event is not in the store.
@@ -144,7 +137,7 @@ func (w *drain) decode(ctx context.Context, intent Intent, events []ParkedEvent)
 				return messages, changed, err
 			}
 		}
-		m, isEvent, err := w.decoder.Decode(document)
+		m, isEvent, err := w.relay.decoder.Decode(document)
 		switch {
 		case err != nil:
 			return messages, changed, err
@@ -154,7 +147,7 @@ func (w *drain) decode(ctx context.Context, intent Intent, events []ParkedEvent)
 			return messages, changed, Refuse("identity_changed", "document %q of key %q now has id %q and key %q", e.ID, e.Key, m.ID, m.Key)
 		}
 		messages, changed = append(messages, m), append(changed, changed[i])
-		if intent.FromStore && !SameContent(w.decoder, e.Document, document) {
+		if intent.FromStore && !SameContent(w.relay.decoder, e.Document, document) {
 			changed[i+1]++
 		}
 	}
@@ -179,7 +172,7 @@ func (w *drain) stored(ctx context.Context, e *ParkedEvent) ([]byte, error) {
 // dropIntent removes the intent from the gate and stores the reason; the gate stays closed. If
 // event was refused, the key waits for an operator from now on.
 func (w *drain) dropIntent(ctx context.Context, gate Gate, reason error, event *ParkedEvent) error {
-	dropped, now := gate.Intent, w.opts.Now().UTC().Round(time.Millisecond)
+	dropped, now := gate.Intent, w.now().UTC().Round(time.Millisecond)
 	err := w.change(ctx, gate, func(g Gate) (Gate, error) {
 		if g.Intent != nil && dropped != nil && *g.Intent == *dropped {
 			g.Intent = nil // a newer intent stays

@@ -21,7 +21,7 @@ type owner struct {
 }
 
 func (o *owner) Own(ctx context.Context, _ string, do func(context.Context) error) error {
-	if o.steps.Add(1) > 10_000 {
+	if o.steps.Add(1) > 100_000 {
 		return errors.New("a drain has no end")
 	}
 	if o.away.Load() {
@@ -37,13 +37,13 @@ func newDrainer(t *testing.T, mem relay.DrainStore, p relay.Publisher, opts rela
 
 func newDrainerOf(t *testing.T, mem relay.DrainStore, ranges relay.Ranges, p relay.Publisher, opts relay.DrainOptions, drained *reportLog) *relay.Drainer {
 	t.Helper()
-	opts.Now, opts.Batch = time.Now, 3
+	opts.Batch = 3
 	opts.Drained = func(_ context.Context, d relay.DrainReport) {
 		if drained != nil {
 			drained.add(fmt.Sprintf("%s sent %d differ %d skip %v open %v %s", d.Key, d.Sent, d.Changed, d.Skipped, d.Opened, relay.ReasonOf(d.Err)))
 		}
 	}
-	d, err := relay.NewDrainer(mem, ranges, lineDecoder{}, p, opts)
+	d, err := relay.NewDrainer(mem, ranges, newRelay(t, p, nil), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +168,8 @@ func (m hooked) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
 	return withHook(ctx, m, "Update", func() (relay.Gate, error) { return m.Memory.Update(ctx, g) })
 }
 
-func (m hooked) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
-	return withHook(ctx, m, "First", func() ([]relay.ParkedEvent, error) { return m.Memory.First(ctx, key, limit) })
+func (m hooked) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
+	return withHook(ctx, m, "First", func() ([]relay.ParkedEvent, error) { return m.Memory.First(ctx, key, limit, maxBytes) })
 }
 
 func (m hooked) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
@@ -203,9 +203,9 @@ func once(call string, do func()) func(context.Context, string) error {
 // reports runs a drainer for an hour and returns its reports.
 func reports(t *testing.T, mem relay.DrainStore, ranges relay.Ranges, p relay.Publisher, opts relay.DrainOptions) (list []relay.DrainReport) {
 	t.Helper()
-	opts.Now, opts.Batch = time.Now, 3
+	opts.Batch = 3
 	opts.Drained = func(_ context.Context, d relay.DrainReport) { list = append(list, d) }
-	d, err := relay.NewDrainer(mem, ranges, lineDecoder{}, p, opts)
+	d, err := relay.NewDrainer(mem, ranges, newRelay(t, p, nil), opts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,7 +220,7 @@ func reports(t *testing.T, mem relay.DrainStore, ranges relay.Ranges, p relay.Pu
 // takeAll removes all parked events of key.
 func takeAll(t *testing.T, mem *parkedtest.Memory, key string) {
 	t.Helper()
-	events, err := mem.First(t.Context(), key, 1000)
+	events, err := mem.First(t.Context(), key, 1000, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}

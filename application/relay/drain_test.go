@@ -51,7 +51,7 @@ func TestDrainStopsAtRefusedEvent(t *testing.T) {
 		b, mem := &broker{}, parkedtest.NewMemory()
 		r := newRelay(t, b, withParked(mem, relay.Options{}))
 		parkAll(t, r, "a", 2)
-		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a3 ?", "a a4 4")); failed != nil {
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a3 ?@2", "a a4 4@3")); failed != nil {
 			t.Fatal(failed)
 		}
 		drained := &reportLog{}

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -17,28 +20,32 @@ import (
 // While it drains, the owner of the range finds the gate closed and parks new events of the
 // key. The gate opens only if its version shows that no event was parked since the drainer
 // found none. After that the owner finds it open and sends new events directly.
+//
+//	poll the intents ─▶ keys that are due, the longest waiting first ─▶ drainedKeys at a time
+//	     ▲                                                                 │
+//	     └── after Poll, or at once if keys are left ◀── Poll is over: each ends its step
+//
+// So neither many keys nor a key with many events delays a new intent by more than Poll and a
+// step. All sends pass the breaker of the relay. While it pauses, a poll sends one probe.
 type Drainer struct {
-	store     DrainStore
-	ranges    Ranges
-	decoder   Decoder
-	publisher Publisher
-	opts      DrainOptions
-	accepted  int                    // number of events that the broker accepted
-	backoffs  map[string]*keyBackoff // by key, of the gates in the last poll
+	store  DrainStore
+	ranges Ranges
+	relay  *Relay
+	opts   DrainOptions
+	turns  map[string]*keyTurn // by key, of the gates in the last poll
+	turn   uint64              // number of the last turn
 }
 
-// keyBackoff is the backoff of a key that could not be sent.
-type keyBackoff struct {
+// keyTurn is the last turn of a key, and its backoff if it could not be sent.
+type keyTurn struct {
+	number   uint64    // 0 = none yet
 	tries    int       // consecutive failures
 	until    time.Time // zero: retry at once
 	intentAt time.Time // Intent.At; a newer intent is tried at once
-	accepted int       // Drainer.accepted at the last failure
 }
 
 // DrainOptions are the choices of NewDrainer. Zero means the default.
 type DrainOptions struct {
-	// Now is the clock of backoffs and of stored times. Required.
-	Now func() time.Time
 	// Poll is the interval between polls for intents, and the first backoff of a key that
 	// could not be sent. Backoffs double, up to a minute. Default 5 s.
 	Poll time.Duration
@@ -48,7 +55,8 @@ type DrainOptions struct {
 	Batch int
 	// Stored reads events for Intent.FromStore. Without it such an intent is dropped.
 	Stored Stored
-	// Drained, if set, is called after each attempt to drain a gate.
+	// Drained, if set, is called after each attempt to drain a gate. It must be safe for
+	// concurrent use.
 	Drained func(ctx context.Context, d DrainReport)
 	// PollFailed, if set, is called each time that the store fails to return the intents.
 	PollFailed func(ctx context.Context, err error)
@@ -59,25 +67,29 @@ const (
 	// together with the gate and a record of a skipped event. Cosmos DB allows 100
 	// operations.
 	maxBatch = 90
+	// stepBytes bounds the documents of a step, because drainedKeys steps are in memory.
+	stepBytes = 1 << 20
+	// drainedKeys is the number of keys drained at a time. A key takes about seven requests,
+	// most of them spent waiting.
+	drainedKeys = 8
 	// maxDrainPause bounds the backoff after failures.
 	maxDrainPause = time.Minute
-	// maxFailuresInRow is the number of consecutive key failures that end a poll, because
-	// the broker is probably down and further keys would fail too.
-	maxFailuresInRow = 3
 )
 
-// NewDrainer returns a drainer. store, ranges, decoder and publisher are required.
-func NewDrainer(store DrainStore, ranges Ranges, decoder Decoder, publisher Publisher, opts DrainOptions) (*Drainer, error) {
-	if store == nil || ranges == nil || decoder == nil || publisher == nil || opts.Now == nil {
-		return nil, errors.New("new drainer: store, ranges, decoder, publisher and option Now are required")
+// NewDrainer returns a drainer that sends with r. store, ranges and r are required.
+func NewDrainer(store DrainStore, ranges Ranges, r *Relay, opts DrainOptions) (*Drainer, error) {
+	if store == nil || ranges == nil || r == nil {
+		return nil, errors.New("new drainer: store, ranges and relay are required")
 	}
 	opts.Poll = cmp.Or(opts.Poll, 5*time.Second)
 	opts.Batch = cmp.Or(opts.Batch, maxBatch)
 	if opts.Poll < 0 || opts.Batch < 0 || opts.Batch > maxBatch {
 		return nil, fmt.Errorf("new drainer: options Poll and Batch must be positive, Batch at most %d", maxBatch)
 	}
-	return &Drainer{store: store, ranges: ranges, decoder: decoder, publisher: publisher, opts: opts}, nil
+	return &Drainer{store: store, ranges: ranges, relay: r, opts: opts}, nil
 }
+
+func (d *Drainer) now() time.Time { return d.relay.opts.Now() }
 
 // Run polls and drains until ctx ends, then returns nil. It continues after failures of the
 // store and of the broker. While the store fails it polls less and less often, down to once a
@@ -85,15 +97,19 @@ func NewDrainer(store DrainStore, ranges Ranges, decoder Decoder, publisher Publ
 func (d *Drainer) Run(ctx context.Context) error {
 	failed := 0
 	for {
+		pause, left := d.opts.Poll, false
 		gates, err := d.store.Intents(ctx)
 		if err == nil {
 			failed = 0
-			d.drainAll(ctx, gates)
+			left = d.drainAll(ctx, gates)
 		} else if ctx.Err() == nil {
+			pause = d.pause(failed)
 			failed++
 			notify(ctx, d.opts.PollFailed, err)
 		}
-		pause := d.pause(max(failed-1, 0))
+		if left {
+			pause = 0
+		}
 		select {
 		case <-time.After(time.Duration(float64(pause) * (0.8 + 0.4*rand.Float64()))):
 		case <-ctx.Done():
@@ -107,32 +123,79 @@ func (d *Drainer) pause(failed int) time.Duration {
 	return min(d.opts.Poll<<min(failed, 16), max(maxDrainPause, d.opts.Poll))
 }
 
-// drainAll drains the gates whose backoff is over.
-func (d *Drainer) drainAll(ctx context.Context, gates []Gate) {
-	waits := make(map[string]*keyBackoff, len(gates)) // drops the entries of other keys
-	failed := 0
-	for _, g := range gates {
-		intent := g.EffectiveIntent()
+// drainAll drains the gates whose backoff is over, and reports whether it had no time for some
+// of their events.
+func (d *Drainer) drainAll(ctx context.Context, gates []Gate) bool {
+	end, free := d.now().Add(d.opts.Poll), make(chan struct{}, drainedKeys)
+	var running sync.WaitGroup
+	var left atomic.Bool
+	for _, key := range d.due(gates) {
+		free <- struct{}{}
+		if d.relay.breaker.paused() {
+			running.Wait() // one key is the probe
+		}
+		if ctx.Err() != nil || !d.relay.breaker.mayProbe() {
+			break
+		}
+		if !d.now().Before(end) {
+			left.Store(true)
+			break
+		}
+		t := d.turns[key]
+		d.turn++
+		t.number = d.turn
+		running.Go(func() {
+			defer func() { <-free }()
+			if d.drainKey(ctx, key, t, end) {
+				left.Store(true)
+			}
+		})
+	}
+	running.Wait()
+	return left.Load()
+}
+
+// due returns the keys whose backoff is over: first those that had no turn yet, of these first
+// the ones that an operator waits for, then those whose last turn is the longest ago. It forgets
+// all keys without a gate.
+func (d *Drainer) due(gates []Gate) (keys []string) {
+	before := d.turns
+	d.turns = make(map[string]*keyTurn, len(gates))
+	operators := make(map[string]bool)
+	for i := range gates {
+		key, intent := gates[i].Key, gates[i].EffectiveIntent()
 		if intent == nil {
 			continue
 		}
-		w := d.backoffs[g.Key]
-		if w == nil || !w.intentAt.Equal(intent.At) {
-			w = &keyBackoff{intentAt: intent.At, accepted: d.accepted}
+		t := before[key]
+		if t == nil || !t.intentAt.Equal(intent.At) {
+			t = &keyTurn{intentAt: intent.At}
 		}
-		waits[g.Key] = w
-		if ctx.Err() != nil || failed == maxFailuresInRow || d.opts.Now().Before(w.until) {
-			continue
-		}
-		before := d.accepted
-		err := d.drain(ctx, g.Key, w.accepted)
-		if err == nil || d.accepted > before {
-			failed, w.tries = 0, 0
-		}
-		if err != nil && !errors.Is(err, ErrNotOwned) {
-			failed++
-			w.tries, w.until, w.accepted = w.tries+1, d.opts.Now().Add(d.pause(w.tries)), d.accepted
+		d.turns[key], operators[key] = t, gates[i].Intent != nil
+		if !d.now().Before(t.until) {
+			keys = append(keys, key)
 		}
 	}
-	d.backoffs = waits
+	rank := func(key string) uint64 {
+		r := 2 * d.turns[key].number
+		if !operators[key] {
+			r++
+		}
+		return r
+	}
+	slices.SortStableFunc(keys, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return keys
+}
+
+// drainKey drains one key, sets its backoff, and reports whether steps are left. A pause of all
+// sends is not the key's failure.
+func (d *Drainer) drainKey(ctx context.Context, key string, t *keyTurn, end time.Time) (left bool) {
+	sent, left, err := d.drain(ctx, key, end)
+	if err == nil || sent > 0 {
+		t.tries = 0
+	}
+	if err != nil && !errors.Is(err, ErrNotOwned) && !d.relay.breaker.paused() {
+		t.tries, t.until = t.tries+1, d.now().Add(d.pause(t.tries))
+	}
+	return left
 }

@@ -107,10 +107,14 @@ func (e *PublishError) Unwrap() []error {
 // Failure is one event that was neither accepted nor parked.
 type Failure struct {
 	Index int    // place in the changes given to Handle
-	ID    string // event id; "" if the document has none
+	ID    string // event id, or one derived from a document that has none
 	Key   string // partition key; "" if the document has none
 	Held  bool   // it waits for an earlier, failed event of its key
-	Err   error  // its failure, or the failure of the earlier event
+	// Blamed means that its key is probably at fault, because other keys were accepted since
+	// the key's failure began. Otherwise nothing distinguishes it from an outage, and its
+	// waiting must not be limited. A Refused failure needs no such evidence.
+	Blamed bool
+	Err    error // its failure, or the failure of the earlier event
 }
 
 // Ended returns the reason why no send may start under ctx, or nil. It compares the deadline

@@ -1,12 +1,15 @@
 package relay
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Gate is the state of a parked key.
 type Gate struct {
 	Key      string
 	Closing  Closing
-	Progress Progress  // the events that are done: sent or skipped
+	Progress Progress  // place of the last parked event
 	Events   int64     // number of parked events
 	Arrivals int64     // number of events that were ever parked
 	Sequence int64     // of the last parked event that has one
@@ -19,10 +22,31 @@ type Gate struct {
 }
 
 // NewGate returns a closed gate of key without parked events.
-func NewGate(key string, closing Closing) Gate {
-	g := Gate{Key: key, Closing: closing, Progress: closing.Progress}
-	g.Closing.Progress = Progress{}
-	return g
+func NewGate(key string, closing Closing) Gate { return Gate{Key: key, Closing: closing} }
+
+// Progress is the place of an event in the feed. The progress of a gate is that of its last
+// parked event: the events of the key up to it were sent, skipped or parked. See doc.go. The
+// zero Progress is unknown.
+type Progress struct {
+	History  string    // of the container; see Ownership
+	LSN      int64     // of the transaction
+	Ordinal  int64     // as in Message; orders the events of a transaction
+	Sequence int64     // as in Message; orders those with the same ordinal, or with none
+	Event    string    // id; orders the rest
+	At       time.Time // of the commit, by the store's clock; zero = unknown
+}
+
+// covers reports whether an event at place e is not after p. An event that was committed later
+// is new even if its LSN is lower: after a failover or a merge, LSNs may repeat.
+func (p *Progress) covers(e *Progress) bool {
+	newer := !p.At.IsZero() && e.At.After(p.At)
+	return p.LSN > 0 && e.LSN > 0 && p.History == e.History && !newer &&
+		cmp.Or(cmp.Compare(e.LSN, p.LSN), e.inTransaction(p)) <= 0
+}
+
+// inTransaction compares two events of one transaction.
+func (p *Progress) inTransaction(q *Progress) int {
+	return cmp.Or(cmp.Compare(p.Ordinal, q.Ordinal), cmp.Compare(p.Sequence, q.Sequence), cmp.Compare(p.Event, q.Event))
 }
 
 // A position has 53 bits, because JSON numbers are exact up to that size. The lower 20 hold
@@ -32,14 +56,18 @@ const (
 	arrivalBits  = 20
 )
 
-// Admit counts e and sets its position. It returns false if e is done and need not be parked.
+// Admit counts e, sets its position and moves the progress of the gate to it. It returns false
+// if the progress covers e: it was sent, skipped or parked before.
 //
-// Events are ordered by sequence and not by arrival, because the feed returns the events of
-// one transaction in any order. An event without a sequence follows the event that arrived
-// before it.
+// Events are ordered by sequence and not by arrival, because after a restart of the feed from
+// its beginning earlier events arrive after later ones. An event without a sequence follows the
+// event that arrived before it.
 func (g *Gate) Admit(e *ParkedEvent) bool {
-	if g.Progress.covers(e) {
+	if g.Progress.covers(&e.Progress) {
 		return false
+	}
+	if e.Progress.LSN > 0 {
+		g.Progress = e.Progress
 	}
 	g.Events++
 	g.Arrivals++
@@ -48,16 +76,6 @@ func (g *Gate) Admit(e *ParkedEvent) bool {
 	}
 	e.Position = g.Sequence<<arrivalBits + min(g.Arrivals, 1<<arrivalBits-1)
 	return true
-}
-
-// MarkDone subtracts sent or skipped events from the count and advances Progress over them.
-func (g *Gate) MarkDone(events []ParkedEvent) {
-	g.Events -= int64(len(events))
-	for i := range events {
-		if e := &events[i]; e.Sequence > 0 {
-			g.Progress.Sequence, g.Progress.LSN = max(g.Progress.Sequence, e.Sequence), max(g.Progress.LSN, e.LSN)
-		}
-	}
 }
 
 // EffectiveIntent returns the intent of an operator, or a retry if the gate was closed

@@ -118,7 +118,7 @@ func withParked(mem relay.ParkedStore, opts relay.Options) *relay.Options {
 // parkedIDs returns the ids and reasons of the parked events of key.
 func parkedIDs(t *testing.T, mem *parkedtest.Memory, key string) []string {
 	t.Helper()
-	events, err := mem.First(t.Context(), key, 1000)
+	events, err := mem.First(t.Context(), key, 1000, 1<<30)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,10 @@
 package relay
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"hash/maphash"
 	"sync"
 )
 
@@ -23,112 +23,147 @@ type Ownership struct {
 
 // ownership is the state of an Ownership.
 type ownership struct {
-	epoch  int64
-	loaded bool // the parked keys are loaded
+	epoch   int64
+	listing int // the first listing of closed gates that began during this ownership
 }
 
 // memory holds the relay's state of its ranges and their keys.
 //
 // parked contains every parked key of the ranges, and perhaps keys that are no longer parked.
-// That holds because only the owner parks keys, and a new owner loads them before its first
-// page. A key whose gate turns out to be open is removed.
+// That holds because only the owner parks keys, and an ownership sends nothing before the end of
+// a listing of closed gates that began after it. All ranges share the listings: while one runs,
+// all ranges acquired meanwhile wait for the next one. Each listing replaces the set.
+//
+// The set contains hashes, 16 bytes a key, because an outage may park millions of keys.
 type memory struct {
-	mu     sync.Mutex            // guards the fields below and everything they refer to
-	leases map[string]*ownership // current ownership by range
-	parked map[string]struct{}
-	recent map[string]*keyHistory // recently seen keys; see historyOf
-	older  map[string]*keyHistory
+	seeds [2]maphash.Seed
+
+	mu      sync.Mutex            // guards the fields below and everything they refer to
+	leases  map[string]*ownership // current ownership by range
+	parked  map[keyHash]struct{}
+	since   map[keyHash]struct{}   // keys parked since the running listing began
+	begun   int                    // number of listings that began
+	loaded  int                    // number of the last listing that succeeded
+	running *listing               // nil = none
+	recent  map[string]*keyHistory // recently seen keys; see historyOf
+	older   map[string]*keyHistory
 }
 
-// register returns the state of o and whether o is new. It loads the parked keys first, and
-// fails if it cannot.
+// keyHash has two hashes, because one that is equal for two keys would make a parked key look
+// open once the gate of the other is found open.
+type keyHash [2]uint64
+
+// listing is one call of ParkedStore.Closed.
+type listing struct {
+	number int
+	ended  chan struct{}
+	err    error // valid once ended is closed
+	cut    bool  // the context of the caller ended, which says nothing about the store
+}
+
+func newMemory() memory {
+	return memory{
+		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, leases: make(map[string]*ownership), parked: make(map[keyHash]struct{}),
+	}
+}
+
+func (m *memory) hash(key string) keyHash {
+	return keyHash{maphash.String(m.seeds[0], key), maphash.String(m.seeds[1], key)}
+}
+
+// register returns the state of o and whether o is new. It returns once the parked keys of o
+// are known, and fails if they cannot be listed.
 func (r *Relay) register(ctx context.Context, o Ownership) (now *ownership, first bool, err error) {
-	r.memory.mu.Lock()
-	now = r.memory.leases[o.Lease]
+	m := &r.memory
+	m.mu.Lock()
+	now = m.leases[o.Lease]
 	if first = now == nil || now.epoch != o.Epoch; first {
-		now = &ownership{epoch: o.Epoch, loaded: r.opts.Parked == nil}
-		r.memory.leases[o.Lease] = now
+		now = &ownership{epoch: o.Epoch, listing: m.begun + 1}
+		m.leases[o.Lease] = now
 	}
-	loaded := now.loaded
-	r.memory.mu.Unlock()
-	if loaded {
-		return now, first, nil
+	m.mu.Unlock()
+	if r.opts.Parked != nil {
+		err = r.waitListing(ctx, now.listing)
 	}
-	keys, err := r.opts.Parked.Closed(ctx)
-	if err != nil {
-		return now, first, &Error{Class: Outage, Reason: "gates_unknown", Err: fmt.Errorf("load gates: %w", err)}
+	return now, first, err
+}
+
+// waitListing returns once a listing with this number or a higher one has succeeded, and calls
+// list itself if no other caller does. It fails if such a listing fails.
+func (r *Relay) waitListing(ctx context.Context, number int) error {
+	m := &r.memory
+	for {
+		m.mu.Lock()
+		if m.loaded >= number {
+			m.mu.Unlock()
+			return nil
+		}
+		l, mine := m.running, m.running == nil
+		if mine {
+			m.begun++
+			l = &listing{number: m.begun, ended: make(chan struct{})}
+			m.running, m.since = l, make(map[keyHash]struct{})
+		}
+		m.mu.Unlock()
+		if mine {
+			r.list(ctx, l)
+		}
+		select {
+		case <-l.ended:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if l.number >= number && l.err != nil && (mine || !l.cut) {
+			return &Error{Class: Outage, Reason: "gates_unknown", Err: fmt.Errorf("load gates: %w", l.err)}
+		}
 	}
-	r.memory.mu.Lock()
-	defer r.memory.mu.Unlock()
-	for _, key := range keys {
-		r.memory.parked[key] = struct{}{}
-	}
-	now.loaded = true
-	return now, first, nil
+}
+
+// list runs l, and ends it even if the store panics.
+func (r *Relay) list(ctx context.Context, l *listing) {
+	m := &r.memory
+	var keys []string
+	l.err = errors.New("the listing did not return")
+	defer func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if l.err == nil {
+			for _, key := range keys {
+				m.since[m.hash(key)] = struct{}{}
+			}
+			m.parked, m.loaded = m.since, l.number
+		}
+		l.cut = ctx.Err() != nil
+		m.running, m.since = nil, nil
+		close(l.ended)
+	}()
+	keys, l.err = r.opts.Parked.Closed(ctx)
 }
 
 func (m *memory) setParked(key string, parked bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if parked {
-		m.parked[strings.Clone(key)] = struct{}{}
-	} else {
-		delete(m.parked, key)
+	h := m.hash(key)
+	if !parked {
+		delete(m.parked, h)
+		return
+	}
+	m.parked[h] = struct{}{}
+	if m.running != nil {
+		m.since[h] = struct{}{}
 	}
 }
 
 func (m *memory) parkedKeys(p *page) (keys []*keyState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if len(m.parked) == 0 {
+		return nil
+	}
 	for i := range p.keys {
-		if _, parked := m.parked[p.keys[i].name]; parked {
+		if _, parked := m.parked[m.hash(p.keys[i].name)]; parked {
 			keys = append(keys, &p.keys[i])
 		}
 	}
 	return keys
-}
-
-// Progress marks the done events of a key: those with a known sequence up to Sequence and an
-// LSN up to LSN were accepted by the broker or skipped. The zero Progress marks none. A low
-// sequence alone does not prove that an event is done, because an event written by hand may
-// have any sequence.
-type Progress struct {
-	Sequence int64
-	LSN      int64
-}
-
-// covers reports whether p marks e as done.
-func (p Progress) covers(e *ParkedEvent) bool {
-	return 0 < e.Sequence && e.Sequence <= p.Sequence && 0 < e.LSN && e.LSN <= p.LSN
-}
-
-// recordDone stores the progress of each key of a page. A gate that is closed later needs it to
-// recognise done events in a repeated read, even if the failed event has no sequence.
-func (m *memory) recordDone(p *page) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for i := range p.keys {
-		switch k := &p.keys[i]; {
-		case k.parked || k.sent == len(k.messages):
-			k.history.done = Progress{Sequence: k.history.sequence, LSN: k.messages[len(k.messages)-1].LSN}
-		case k.sent > 0:
-			last := &k.messages[k.sent-1]
-			k.history.done = Progress{Sequence: last.Sequence, LSN: last.LSN}
-		}
-	}
-}
-
-// progress returns the progress of the event's key before the event failed.
-func (m *memory) progress(e *Message) Progress {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := cmp.Or(m.recent[e.Key], m.older[e.Key]); s != nil && s.done.Sequence > 0 {
-		return s.done
-	}
-	// Events of the same transaction do not count as done, because the feed returns them in
-	// any order: one with a lower sequence may still follow.
-	if e.Sequence == 0 || e.LSN == 0 {
-		return Progress{}
-	}
-	return Progress{Sequence: e.Sequence - 1, LSN: e.LSN - 1}
 }

@@ -1,7 +1,6 @@
 package relay_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -11,71 +10,6 @@ import (
 	"feedbox/application/relay"
 	"feedbox/application/relay/parkedtest"
 )
-
-// Later pages replace the progress from an earlier failure.
-func TestProgressFollowsLatestPage(t *testing.T) {
-	b, mem := &broker{}, parkedtest.NewMemory()
-	r := newRelay(t, b, withParked(mem, relay.Options{Observer: relay.Observer{Missing: func(context.Context, relay.Missing) {}}}))
-	b.fail = map[string]relay.KeyError{"a": {Sent: 1, Err: errBusy}}
-	r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@1", "a a2 2@2"))
-	b.fail = nil
-	r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2@2", "a a3 3@3"))
-	bad := "a a4 ?"
-	for range 2 { // the second page replaces the history
-		r.Handle(t.Context(), relay.Ownership{}, changes(bad+"@4"))
-	}
-	if err := r.Park(t.Context(), deadLetter(bad, 4, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	if g, err := mem.Gate(t.Context(), "a"); err != nil || g.Progress != (relay.Progress{Sequence: 3, LSN: 3}) {
-		t.Errorf("gate %+v, %v; want progress up to 3", g, err)
-	}
-	if ids := parkedIDs(t, mem, "a"); !slices.Equal(ids, []string{"a4 too_large"}) {
-		t.Errorf("parked %v", ids)
-	}
-}
-
-// A sent event without a sequence counts as the next one.
-func TestProgressCountsEventsWithoutSequence(t *testing.T) {
-	mem := parkedtest.NewMemory()
-	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
-	r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@1", "a a2 untold@2"))
-	if err := r.Park(t.Context(), deadLetter("a a3 ?", 3, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	if g := gateOf(t, mem, "a"); g.Progress != (relay.Progress{Sequence: 2, LSN: 2}) {
-		t.Errorf("progress %+v, want up to 2", g.Progress)
-	}
-}
-
-// Parked and drained events are done like sent ones, at the LSN of the feed.
-func TestProgressCountsDrainedEvents(t *testing.T) {
-	mem := parkedtest.NewMemory()
-	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
-	if err := r.Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2@2"))
-	events, err := mem.First(t.Context(), "a", 3)
-	if err != nil || len(events) != 2 || events[0].LSN != 1 || events[1].LSN != 2 {
-		t.Fatalf("parked %+v, %v; want two events with their LSNs", events, err)
-	}
-	g, err := mem.Gate(t.Context(), "a")
-	if err == nil {
-		g, err = mem.Remove(t.Context(), g, events, nil)
-	}
-	if err = errors.Join(err, mem.Open(t.Context(), g)); err != nil {
-		t.Fatal(err)
-	}
-	bad := "a a3 ?"
-	r.Handle(t.Context(), relay.Ownership{}, changes(bad+"@3"))
-	if err := r.Park(t.Context(), deadLetter(bad, 3, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	if g, err := mem.Gate(t.Context(), "a"); err != nil || g.Progress != (relay.Progress{Sequence: 2, LSN: 2}) {
-		t.Errorf("gate %+v, %v; want progress up to 2", g, err)
-	}
-}
 
 // Remembered keys, parked or failing, must not alias the documents of a page.
 func TestRememberedKeysDoNotAliasPage(t *testing.T) {
@@ -106,9 +40,6 @@ func TestRememberedKeysDoNotAliasPage(t *testing.T) {
 	handle("a 3")
 	if b.sent != 1 {
 		t.Errorf("%d events sent, want only the first: the key is parked", b.sent)
-	}
-	if g, err := mem.Gate(t.Context(), "a"); err != nil || g.Progress != (relay.Progress{Sequence: 1, LSN: 7}) {
-		t.Errorf("gate %+v, %v; want progress up to 1", g, err)
 	}
 }
 
@@ -195,18 +126,14 @@ func TestEventsBeforeFirstSeenOneAreDone(t *testing.T) {
 	}
 }
 
-// Without a sequence or an LSN a new owner assumes no progress.
-func TestEventWithoutSequenceOrLSNGivesNoProgress(t *testing.T) {
+// An event whose LSN is unknown gives a gate no progress.
+func TestEventWithoutLSNGivesNoProgress(t *testing.T) {
 	mem := parkedtest.NewMemory()
 	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
-	for key, l := range map[string]relay.DeadLetter{
-		"unread": deadLetter("unread e ?", 7, errTooLarge), "unplaced": deadLetter("unplaced e 5", 0, errTooLarge),
-	} {
-		if err := r.Park(t.Context(), l); err != nil {
-			t.Fatal(err)
-		}
-		if g := gateOf(t, mem, key); g.Progress != (relay.Progress{}) {
-			t.Errorf("%s: progress %+v, want none", key, g.Progress)
-		}
+	if err := r.Park(t.Context(), deadLetter("a a1 5", 0, errTooLarge)); err != nil {
+		t.Fatal(err)
+	}
+	if g := gateOf(t, mem, "a"); g.Progress.LSN != 0 {
+		t.Errorf("progress %+v, want none", g.Progress)
 	}
 }

@@ -10,8 +10,7 @@ import (
 // because another owner may have sent later events in between.
 type keyHistory struct {
 	in       *ownership
-	sequence int64    // of the last seen event
-	done     Progress // up to the last accepted or parked event
+	sequence int64 // of the last seen event
 }
 
 // maxRecentKeys is the maximum size of memory.recent.

@@ -2,6 +2,8 @@ package relay
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -28,19 +30,33 @@ type keyState struct {
 	sendable int         // messages before the first that cannot be sent
 	sent     int         // messages accepted by the broker
 	parked   bool        // all of them were parked instead
+	accepted int         // messages accepted by the last send
 	err      error       // why messages[sent] was not accepted
+	blamed   bool        // err is the key's fault; see Failure
 	history  *keyHistory // of the key, across pages
 }
 
 // pending reports whether the key has messages to send and has not failed.
 func (k *keyState) pending() bool { return !k.parked && k.sent < k.sendable && k.err == nil }
 
+// decode decodes a document. An event that has no id gets one derived from the document, the
+// same on every attempt.
+func decode(decoder Decoder, c *Change) (m Message, isEvent bool, err error) {
+	m, isEvent, err = decoder.Decode(c.Raw)
+	m.LSN = cmp.Or(c.LSN, m.LSN)
+	if err != nil && m.ID == "" {
+		sum := sha256.Sum256(c.Raw)
+		m.ID = fmt.Sprintf("no-id-%d-%x", m.LSN, sum[:8])
+	}
+	return m, isEvent, err
+}
+
 // read decodes changes and groups their events by key.
 func (p *page) read(decoder Decoder, changes []Change) {
 	p.changes = changes
 	for i := range changes {
-		m, isEvent, err := decoder.Decode(changes[i].Raw)
-		m.Index, m.LSN = i, cmp.Or(changes[i].LSN, m.LSN)
+		m, isEvent, err := decode(decoder, &changes[i])
+		m.Index = i
 		switch {
 		case err != nil && m.Key == "":
 			p.keyless = append(p.keyless, Failure{Index: i, ID: m.ID, Err: err})
@@ -58,7 +74,7 @@ func (p *page) read(decoder Decoder, changes []Change) {
 	}
 	for i := range p.keys {
 		k := &p.keys[i]
-		p.sort(k.messages)
+		sortTransactions(k.messages)
 		for k.sendable < len(k.messages) && p.faults[k.messages[k.sendable].Index] == nil {
 			k.sendable++
 		}
@@ -79,21 +95,30 @@ func (p *page) add(m Message) {
 	p.keys[i].messages = append(p.keys[i].messages, m)
 }
 
-// sort sorts the messages of each transaction by sequence, because the feed returns them in any
+// sortTransactions sorts the messages of each transaction, because the feed returns them in any
 // order. Messages with the same LSN share a transaction. Transactions stay in the order of the
 // feed: their LSNs are not compared, because after a merge the LSNs of the two sides need not
-// be comparable. A message that cannot be read may have no sequence and keeps its place.
-func (p *page) sort(msgs []Message) {
+// be comparable. A message that cannot be read may have neither ordinal nor sequence and is then
+// the first of its transaction: Progress needs one order for all attempts.
+func sortTransactions(msgs []Message) {
 	for len(msgs) > 0 {
 		n := 1
-		for n < len(msgs) && msgs[n].LSN == msgs[0].LSN && p.faults[msgs[n-1].Index] == nil && p.faults[msgs[n].Index] == nil {
+		for n < len(msgs) && msgs[n].LSN == msgs[0].LSN && msgs[0].LSN != 0 {
 			n++
 		}
 		if n > 1 {
-			slices.SortStableFunc(msgs[:n], func(a, b Message) int { return cmp.Compare(a.Sequence, b.Sequence) })
+			slices.SortStableFunc(msgs[:n], func(a, b Message) int {
+				x, y := a.progress("", time.Time{}), b.progress("", time.Time{})
+				return x.inTransaction(&y)
+			})
 		}
 		msgs = msgs[n:]
 	}
+}
+
+// progress returns the place of an event that was committed at a time in a history.
+func (m *Message) progress(history string, at time.Time) Progress {
+	return Progress{History: history, LSN: m.LSN, Ordinal: m.Ordinal, Sequence: m.Sequence, Event: m.ID, At: at.UTC()}
 }
 
 // failAll fails every event of the page with err.
@@ -118,7 +143,7 @@ func (p *page) failures() []Failure {
 		cause := cmp.Or(k.err, p.faults[k.messages[k.sent].Index])
 		for n := k.sent; n < len(k.messages); n++ {
 			m := &k.messages[n]
-			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: n > k.sent, Err: cause})
+			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: n > k.sent, Blamed: k.blamed, Err: cause})
 		}
 	}
 	slices.SortFunc(out, func(a, b Failure) int { return cmp.Compare(a.Index, b.Index) })

@@ -10,29 +10,55 @@ import (
 	"feedbox/application/relay/parkedtest"
 )
 
-// An unreadable event has no sequence and keeps its place in its transaction. The events before it
-// are sent, because the caller treats them as done.
-func TestUnreadableEventKeepsPlace(t *testing.T) {
+// An unreadable event has neither ordinal nor sequence and is the first of its transaction,
+// whatever its place on the page, because the progress of its key needs one order.
+func TestUnreadableEventIsFirstOfItsTransaction(t *testing.T) {
 	b := &broker{}
-	page := changes("a a1 1", "a a2 2", "a a3 ?", "a a4 4", "a a5 5")
-	for i := range page {
-		page[i].LSN = 7
-	}
+	page := changes("a a0 0@6", "a a1 1@7", "a a2 2@7", "a a3 ?@7", "a a4 4@7", "a a5 5@8")
 	failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, page)
-	if diff := cmp.Diff([]string{"a1", "a2"}, b.got["a"]); diff != "" {
-		t.Errorf("sent (-want +got):\n%s", diff)
-	}
-	if diff := cmp.Diff([]string{"2 a3 false", "3 a4 true", "4 a5 true"}, failures(failed)); diff != "" {
-		t.Errorf("failures (-want +got):\n%s", diff)
-	}
+	want(t, "sent", b.got["a"], "a0")
+	want(t, "failures", failures(failed), "1 a1 true", "2 a2 true", "3 a3 false", "4 a4 true", "5 a5 true")
 }
 
-// An invalid event keeps its place even if its sequence is known.
-func TestInvalidEventWithSequenceKeepsPlace(t *testing.T) {
+// An invalid event whose sequence is known has the place of its sequence.
+func TestInvalidEventIsSortedBySequence(t *testing.T) {
 	b := &broker{}
 	failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, changes("a a1 1@7", "a a9 9?@7", "a a2 2@7"))
-	want(t, "sent", b.got["a"], "a1")
-	want(t, "failures", failures(failed), "1 a9 false", "2 a2 true")
+	want(t, "sent", b.got["a"], "a1", "a2")
+	want(t, "failures", failures(failed), "1 a9 false")
+}
+
+// ordinalDecoder reads events written as "key id ordinal sequence".
+type ordinalDecoder struct{}
+
+func (ordinalDecoder) Decode(raw []byte) (relay.Message, bool, error) {
+	m := relay.Message{Action: "Changed", Body: raw}
+	_, err := fmt.Sscan(string(raw), &m.Key, &m.ID, &m.Ordinal, &m.Sequence)
+	return m, true, err
+}
+
+// The events of a transaction are sent by ordinal, else by sequence, else by id, in whatever order
+// the feed returns them. Events at an unknown place keep the order of the feed.
+func TestTransactionIsSentInItsOrder(t *testing.T) {
+	for name, test := range map[string]struct {
+		page []string
+		want []string
+	}{
+		"ordinals":  {[]string{"k a 3 1@7", "k b 2 3@7", "k c 1 2@7"}, []string{"c", "b", "a"}},
+		"sequences": {[]string{"k a 0 3@7", "k b 0 2@7", "k c 0 1@7"}, []string{"c", "b", "a"}},
+		"ids":       {[]string{"k c 0 0@7", "k a 0 0@7", "k b 0 0@7"}, []string{"a", "b", "c"}},
+		"no LSN":    {[]string{"k b 2 0@0", "k c 1 0@0", "k a 2 0@0"}, []string{"b", "c", "a"}},
+	} {
+		b := &broker{}
+		r, err := relay.New(ordinalDecoder{}, b, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes(test.page...)); failed != nil {
+			t.Errorf("%s: %v", name, failed)
+		}
+		want(t, name, b.got["k"], test.want...)
+	}
 }
 
 // If the feed returns a transaction out of sequence, the failure names the refused event and not the
@@ -85,7 +111,7 @@ func TestDocumentLSNReplacesMissingFeedLSN(t *testing.T) {
 		if err := r.Park(t.Context(), deadLetter(key+" e 5", lsn, errTooLarge)); err != nil {
 			t.Fatal(err)
 		}
-		events, err := mem.First(t.Context(), key, 1)
+		events, err := mem.First(t.Context(), key, 1, 1<<30)
 		if err != nil || len(events) != 1 || events[0].LSN != want {
 			t.Errorf("the feed tells %d: parked %+v, %v; want LSN %d", lsn, events, err, want)
 		}

@@ -3,7 +3,6 @@ package relay
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,12 +11,14 @@ import (
 
 // parkFollowers parks the events of parked keys. A key whose gate turns out to be open is left
 // for publish.
-func (r *Relay) parkFollowers(ctx context.Context, p *page) {
+func (r *Relay) parkFollowers(ctx context.Context, o Ownership, p *page) {
 	for _, k := range r.memory.parkedKeys(p) {
 		events := make([]ParkedEvent, len(k.messages))
 		for n := range k.messages {
 			m := &k.messages[n]
-			events[n] = r.parkedEvent(m, p.changes[m.Index].Raw, p.faults[m.Index], 0)
+			c := &p.changes[m.Index]
+			events[n] = r.parkedEvent(m, c.Raw, p.faults[m.Index])
+			events[n].Progress = m.progress(o.History, c.Timestamp)
 		}
 		done, err := r.opts.Parked.Park(ctx, k.name, events, nil)
 		switch {
@@ -54,21 +55,25 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 	if r.opts.Parked == nil {
 		return errors.New("park: Options.Parked is not set")
 	}
-	m, _, _ := r.decoder.Decode(l.Change.Raw) // m has the readable fields; l.Err is the failure
-	if l.Change.LSN != 0 {
-		m.LSN = l.Change.LSN
-	}
-	if m.Key == "" { // its sequence is not comparable with those of other events without a key
+	m, _, _ := decode(r.decoder, &l.Change) // m has the readable fields; l.Err is the failure
+	hasKey := m.Key != ""
+	if !hasKey { // its place is not comparable with those of other events without a key
 		m.Key, m.Sequence = noKey, 0
 	}
-	event := r.parkedEvent(&m, l.Change.Raw, l.Err, l.Attempts)
-	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting, Progress: r.memory.progress(&m)}
+	event := r.parkedEvent(&m, l.Change.Raw, l.Err)
+	event.Attempts = l.Attempts
+	// Handle reports only the first event of its key. Other failures, such as a panic, say
+	// nothing about the events before it in its transaction.
+	if _, reported := errors.AsType[*Error](l.Err); reported && hasKey {
+		event.Progress = m.progress(l.History, l.Change.Timestamp)
+	}
+	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting}
 	done, err := r.opts.Parked.Park(ctx, m.Key, []ParkedEvent{event}, closing)
 	if err != nil {
 		return fmt.Errorf("park event %q of key %q: %w", event.ID, event.Key, err)
 	}
 	r.memory.setParked(m.Key, true)
-	if len(done.Existing) > 0 { // perhaps parked by an earlier call whose answer was lost
+	if len(done.Parked) == 0 { // probably parked by an earlier call whose answer was lost
 		done.Parked = []ParkedEvent{event}
 	}
 	r.notifyParked(ctx, []ParkedEvent{event}, done)
@@ -76,14 +81,10 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 }
 
 // parkedEvent returns the parked form of m. fault is the failure of m; nil if it is held.
-func (r *Relay) parkedEvent(m *Message, document []byte, fault error, attempts int) ParkedEvent {
+func (r *Relay) parkedEvent(m *Message, document []byte, fault error) ParkedEvent {
 	e := ParkedEvent{
 		ID: m.ID, Key: m.Key, Action: m.Action, Document: document, LSN: m.LSN, Sequence: m.Sequence,
-		Reason: "held", Attempts: attempts, ParkedAt: r.opts.Now().UTC().Round(time.Millisecond),
-	}
-	if e.ID == "" { // derived from the document, so that a retry gives the same id
-		sum := sha256.Sum256(document)
-		e.ID = fmt.Sprintf("no-id-%d-%x", m.LSN, sum[:8])
+		Reason: "held", ParkedAt: r.opts.Now().UTC().Round(time.Millisecond),
 	}
 	if fault != nil {
 		e.Reason, e.Error = ReasonOf(fault), fault.Error()

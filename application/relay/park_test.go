@@ -30,6 +30,7 @@ func TestDrainedKeyIsNoLongerParked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, mem := &broker{}, &countingStore{Memory: parkedtest.NewMemory()}
 		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		r.Handle(t.Context(), relay.Ownership{}, nil) // loads the gates
 		parkAll(t, r, "a", 1)
 		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
 		setIntent(t, mem.Memory, "a", relay.Intent{Verb: relay.VerbRetry})
@@ -57,8 +58,8 @@ func TestRepeatedParkIsReportedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, document := range []string{"one", "one", "two"} {
-		if err := r.Park(t.Context(), deadLetter(document, 7, errTooLarge)); err != nil {
+	for lsn, document := range []string{"one", "one", "two"} {
+		if err := r.Park(t.Context(), deadLetter(document, int64(7+lsn/2), errTooLarge)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -118,7 +119,7 @@ func TestParkedEventHasAllFields(t *testing.T) {
 		t.Fatal(failed)
 	}
 	rounded := time.Date(2026, 3, 1, 12, 0, 0, 123e6, time.UTC)
-	stored, err := mem.First(t.Context(), "a", 9)
+	stored, err := mem.First(t.Context(), "a", 9, 1<<30)
 	first := relay.ParkedEvent{
 		ID: "a1", Key: "a", Action: "Changed", Document: []byte("a a1 1"), LSN: 7, Sequence: 1,
 		Reason: "too_large", Error: errTooLarge.Error(), Attempts: 5, ParkedAt: rounded,
@@ -126,7 +127,11 @@ func TestParkedEventHasAllFields(t *testing.T) {
 	second := relay.ParkedEvent{ID: "a2", Key: "a", Action: "Changed", Document: []byte("a a2 2"), LSN: 8, Sequence: 2, Reason: "held", ParkedAt: rounded}
 	again := first
 	first.Position, second.Position = 1<<20+1, 2<<20+2
-	if diff := cmp.Diff([]relay.ParkedEvent{first, second}, stored); diff != "" || err != nil {
+	stored1, stored2 := first, second
+	first.Progress = relay.Progress{LSN: 7, Sequence: 1, Event: "a1", At: time.Time{}.UTC()}
+	second.Progress = relay.Progress{LSN: 8, Sequence: 2, Event: "a2", At: time.Time{}.UTC()}
+	again.Progress = first.Progress
+	if diff := cmp.Diff([]relay.ParkedEvent{stored1, stored2}, stored); diff != "" || err != nil {
 		t.Errorf("%v, parked (-want +got):\n%s", err, diff)
 	}
 	if diff := cmp.Diff([]relay.ParkedEvent{first, again, second}, reported); diff != "" {
@@ -136,21 +141,6 @@ func TestParkedEventHasAllFields(t *testing.T) {
 	if g := gateOf(t, mem, "a"); g.Closing != closing {
 		t.Errorf("closing %+v, want %+v", g.Closing, closing)
 	}
-}
-
-// An event that was sent before the gate closed is neither parked nor reported as parked.
-func TestDoneEventIsNotReportedAsParked(t *testing.T) {
-	mem := parkedtest.NewMemory()
-	if err := newRelay(t, &broker{}, withParked(mem, relay.Options{})).Park(t.Context(), deadLetter("a a5 5", 9, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	r := newRelay(t, &broker{}, withParked(mem, relay.Options{Observer: relay.Observer{
-		Parked: func(_ context.Context, e relay.ParkedEvent) { t.Errorf("%s is reported to be parked", e.ID) },
-	}}))
-	if err := r.Park(t.Context(), deadLetter("a a4 4", 8, errTooLarge)); err != nil {
-		t.Fatal(err)
-	}
-	want(t, "parked", parkedIDs(t, mem, "a"), "a5 too_large")
 }
 
 // replies decodes each document to its own result.
@@ -260,27 +250,25 @@ func TestEventsSentBeforeGateClosedAreDone(t *testing.T) {
 	})
 }
 
-// The later event of a transaction is parked first, as the feed may return it. The earlier one was
-// not sent, although its sequence is lower.
-func TestTransactionIsParkedInOrder(t *testing.T) {
+// A call of the handler that fails as a whole, by a panic say, blames any event of a transaction.
+// Those before it were not sent, so the gate has no progress from it.
+func TestUnreportedFailureGivesNoProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, mem := &broker{}, parkedtest.NewMemory()
 		r := newRelay(t, b, withParked(mem, relay.Options{}))
-		if err := r.Park(t.Context(), deadLetter("a a2 2", 7, errTooLarge)); err != nil {
-			t.Fatal(err)
+		for _, line := range []string{"a a3 3", "a a2 2"} {
+			if err := r.Park(t.Context(), deadLetter(line, 7, errors.New("the handler panicked"))); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@7", "a a3 3@8")); failed != nil {
+		if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@7", "a a4 4@8")); failed != nil {
 			t.Fatal(failed)
 		}
-		if diff := cmp.Diff([]string{"a1 held", "a2 too_large", "a3 held"}, parkedIDs(t, mem, "a")); diff != "" {
-			t.Errorf("parked (-want +got):\n%s", diff)
-		}
+		want(t, "parked", parkedIDs(t, mem, "a"), "a1 held", "a2 unknown", "a3 unknown", "a4 held")
 		run(t, newDrainer(t, mem, b, relay.DrainOptions{}, nil))
 		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbSkip, Event: "a1"})
 		settle(10 * time.Second)
-		if diff := cmp.Diff([]string{"a2", "a3"}, b.got["a"]); diff != "" {
-			t.Errorf("published (-want +got):\n%s", diff)
-		}
+		want(t, "published", b.got["a"], "a2", "a3", "a4")
 	})
 }
 

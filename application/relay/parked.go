@@ -10,8 +10,8 @@ import (
 // closed gate and its parked events in order. While the gate is closed, only the Drainer sends
 // events of the key.
 //
-// Gate.Admit defines the order: by sequence where it is known. An event that is done according
-// to Gate.Progress is not parked again.
+// Gate.Admit defines the order: by sequence where it is known. An event that Gate.Progress covers
+// is not parked again.
 //
 // Errors have the kinds of domain/fault. All methods are safe for concurrent use by several
 // processes: every change of a gate, with the events parked or removed, is one transaction
@@ -20,18 +20,19 @@ type ParkedStore interface {
 	// Closed returns the keys with closed gates: all that any process closed before the
 	// call, and perhaps some whose gate is open again.
 	Closed(ctx context.Context) ([]string, error)
-	// Park parks events of key in their order. An event with the id of a parked one is not
-	// stored again, and a done one is left out. Park copies the events.
+	// Park parks events of key in their order. An event that Gate.Admit does not admit is left
+	// out. An admitted one with the id of a parked one is not stored again, and does not
+	// change the gate. Park copies the events.
 	//
 	// If the gate is open, closing closes it. With a nil closing Park then returns
 	// ErrGateOpen and changes nothing; it must not decide that from a stale read.
 	Park(ctx context.Context, key string, events []ParkedEvent, closing *Closing) (ParkResult, error)
 }
 
-// ParkResult is the result of Park. Events in neither list are done.
+// ParkResult is the result of Park. Events in neither list were sent, skipped or parked before.
 type ParkResult struct {
 	Parked   []ParkedEvent // parked by this call, with their Position
-	Existing []ParkedEvent // parked before, as they are stored
+	Existing []ParkedEvent // parked before, perhaps with other content, as they are stored
 }
 
 // ErrGateOpen is returned for a key that is not, or no longer, parked.
@@ -46,8 +47,6 @@ type Closing struct {
 	// Auto is true if no event was refused, but the first one waited too long. The key is
 	// drained without an operator once the broker accepts events again.
 	Auto bool
-	// Progress is the progress of the key before the event. NewGate moves it to the gate.
-	Progress Progress
 }
 
 // ParkedEvent is an event that could not be sent.
@@ -64,7 +63,8 @@ type ParkedEvent struct {
 	Attempts int    // number of attempts; 0 for a held one
 	ParkedAt time.Time
 
-	Position int64 // the order among parked events of the key; set by Gate.Admit
+	Position int64    // the order among parked events of the key; set by Gate.Admit
+	Progress Progress // place in the feed, for Gate.Admit; not stored, zero = unknown
 }
 
 // Intent is an operator's request for a parked key.
@@ -105,10 +105,12 @@ type DrainStore interface {
 	// Update stores the gate if its version is the stored one, and returns it with its new
 	// version. Otherwise it returns PreconditionFailed, or NotFound if the gate is open.
 	Update(ctx context.Context, g Gate) (Gate, error)
-	// First returns the first parked events of key, up to limit, in order.
-	First(ctx context.Context, key string, limit int) ([]ParkedEvent, error)
-	// Remove removes the events, at most 90, calls Gate.MarkDone and stores the gate like
-	// Update; skipped, if not nil, is kept as a record. All of it is one transaction.
+	// First returns the first parked events of key in order, up to limit. It ends with the
+	// event whose document reaches maxBytes of all documents, so it returns at least one if
+	// there is one. The store must not hold many more bytes than that in memory.
+	First(ctx context.Context, key string, limit, maxBytes int) ([]ParkedEvent, error)
+	// Remove removes the events, at most 90, subtracts them from Gate.Events and stores the
+	// gate like Update; skipped, if not nil, is kept as a record. All of it is one transaction.
 	Remove(ctx context.Context, g Gate, events []ParkedEvent, skipped *Skipped) (Gate, error)
 	// Open removes the gate, with the errors of Update. The key must have no parked events.
 	Open(ctx context.Context, g Gate) error

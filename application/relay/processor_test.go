@@ -22,14 +22,18 @@ import (
 
 // logFeed is a feed of one range over lines in memory, "key id sequence".
 type logFeed struct {
-	mu    sync.Mutex // guards lines
+	mu    sync.Mutex // guards the fields below
 	lines []string
+	at    []int64 // commit time of each line
 }
 
 func (f *logFeed) append(lines ...string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.lines = append(f.lines, lines...)
+	for range lines {
+		f.at = append(f.at, time.Now().Unix())
+	}
 }
 
 func (*logFeed) Source(context.Context) (changefeed.Source, error) {
@@ -55,7 +59,7 @@ func (f *logFeed) Read(_ context.Context, req changefeed.ReadRequest) (*changefe
 	for i, line := range f.lines[from:to] {
 		key, _, _ := strings.Cut(line, " ")
 		page.Items = append(page.Items, changefeed.Item{
-			Raw: json.RawMessage(line), Key: []byte(key), LSN: int64(from + i + 1), Timestamp: time.Now().Unix(),
+			Raw: json.RawMessage(line), Key: []byte(key), LSN: int64(from + i + 1), Timestamp: f.at[from+i],
 		})
 	}
 	return page, nil

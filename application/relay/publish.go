@@ -3,11 +3,14 @@ package relay
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime/debug"
 	"slices"
 )
 
-// publish sends the pending messages of the page as far as the breaker admits them. It retries
-// nothing: the caller passes messages that were not accepted to Handle again.
+// publish sends the pending messages of the page as far as the breaker admits them. It is the one
+// way to the broker, for Handle and for the Drainer. It retries nothing: the caller passes
+// messages that were not accepted again.
 func (r *Relay) publish(ctx context.Context, p *page) {
 	for slices.ContainsFunc(p.keys, func(k keyState) bool { return k.pending() }) {
 		probe, turn, err := r.breaker.admit(ctx)
@@ -19,9 +22,22 @@ func (r *Relay) publish(ctx context.Context, p *page) {
 			r.send(ctx, p, nil)
 			return
 		}
-		r.send(ctx, p, p.pendingKey(turn))
-		r.breaker.endProbe()
+		r.sendProbe(ctx, p, turn)
 	}
+}
+
+// sendKey publishes messages of one key.
+func (r *Relay) sendKey(ctx context.Context, key string, messages []Message) *keyState {
+	p := &page{keys: []keyState{{name: key, messages: messages, sendable: len(messages)}}}
+	r.publish(ctx, p)
+	return &p.keys[0]
+}
+
+// sendProbe sends one key and ends the probe, even if an observer panics: otherwise the breaker
+// would wait for this probe for ever.
+func (r *Relay) sendProbe(ctx context.Context, p *page, turn int) {
+	defer r.breaker.endProbe()
+	r.send(ctx, p, p.pendingKey(turn))
 }
 
 // failPending fails all pending keys with err.
@@ -55,13 +71,24 @@ func (r *Relay) send(ctx context.Context, p *page, only *keyState) {
 		}
 	}
 	p.resent += r.breaker.markAlone(p.groups)
-	accepted := p.record(failedKeys(r.publisher.Publish(ctx, p.groups), p.groups))
+	accepted := p.record(failedKeys(r.call(ctx, p.groups), p.groups))
 	if ctx.Err() != nil {
 		return // a send that ctx ended says nothing about the broker
 	}
 	if pause, paused := r.breaker.record(p, accepted); paused {
 		notify(ctx, r.opts.Observer.Paused, pause)
 	}
+}
+
+// call calls the publisher. A panic fails all groups, as an outage: the retries of the keys then
+// find the one that causes it, and the others are sent.
+func (r *Relay) call(ctx context.Context, groups []Group) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &Error{Class: Outage, Reason: "publisher_panic", Err: fmt.Errorf("the publisher panicked: %v\n%s", p, debug.Stack())}
+		}
+	}()
+	return r.publisher.Publish(ctx, groups)
 }
 
 // record stores the result of a send and returns the number of accepted messages.
@@ -72,6 +99,7 @@ func (p *page) record(failed []KeyError) (accepted int) {
 			sent, k.err = failed[0].Sent, failed[0].Err
 			failed = failed[1:]
 		}
+		k.accepted = sent
 		k.sent += sent
 		accepted += sent
 	}

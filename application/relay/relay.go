@@ -42,7 +42,7 @@ func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
 	}
 	r.pages.New = func() any { return new(page) }
 	r.breaker = breaker{now: r.opts.Now, probe: make(chan struct{}, 1), failing: make(map[string]keyFailure)}
-	r.memory = memory{leases: make(map[string]*ownership), parked: make(map[string]struct{})}
+	r.memory = newMemory()
 	return r, nil
 }
 
@@ -51,7 +51,8 @@ func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
 // caller may move its checkpoint past all others.
 //
 // The caller retries the failed events: an Outage or Blocked one not before its NotBefore, a
-// Refused one until its attempts are used up, and then calls Park. An accepted event that is
+// Refused one until its attempts are used up, and then calls Park. It may also call Park for one
+// that has waited too long while it was Blamed. An accepted event that is
 // passed again is sent again with the same message id, and the broker drops the duplicate.
 //
 // ctx must end before the ownership of the feed range does, because nothing is sent after ctx
@@ -69,10 +70,9 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 	if err != nil {
 		p.failAll(err)
 	} else {
-		r.parkFollowers(ctx, p)
+		r.parkFollowers(ctx, o, p)
 		r.publish(ctx, p)
 	}
-	r.memory.recordDone(p)
 	notify(ctx, r.opts.Observer.Handled, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
 	return p.failures()
 }

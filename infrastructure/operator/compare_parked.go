@@ -20,7 +20,7 @@ const comparedEvents = 100
 // CompareParked compares the first events of a parked key with their documents in the store.
 func (o *Operator) CompareParked(ctx context.Context, key string) (ParkedComparison, error) {
 	var c ParkedComparison
-	events, err := o.Parked.First(ctx, key, comparedEvents)
+	events, err := o.Parked.First(ctx, key, comparedEvents, shownBytes)
 	if err != nil {
 		return c, err
 	}

@@ -72,6 +72,9 @@ type ParkedKey struct {
 	Skipped []relay.Skipped     // records of skipped events
 }
 
+// shownBytes bounds the documents of the parked events that an operator reads at a time.
+const shownBytes = 64 << 20
+
 // ParkedKey reads a parked key with its first limit events. NotFound if its gate is open.
 func (o *Operator) ParkedKey(ctx context.Context, key string, limit int) (ParkedKey, error) {
 	var p ParkedKey
@@ -79,7 +82,7 @@ func (o *Operator) ParkedKey(ctx context.Context, key string, limit int) (Parked
 	if p.Gate, err = o.Parked.Gate(ctx, key); err != nil {
 		return p, err
 	}
-	if p.Line, err = o.Parked.First(ctx, key, limit); err != nil {
+	if p.Line, err = o.Parked.First(ctx, key, limit, shownBytes); err != nil {
 		return p, err
 	}
 	p.Skipped, err = o.Parked.Skipped(ctx, key)
@@ -121,7 +124,7 @@ func (o *Operator) FirstInLine(ctx context.Context, key, event string) error {
 	if _, err := o.Parked.Gate(ctx, key); err != nil {
 		return err
 	}
-	first, err := o.Parked.First(ctx, key, 1)
+	first, err := o.Parked.First(ctx, key, 1, shownBytes)
 	switch {
 	case err != nil:
 		return err

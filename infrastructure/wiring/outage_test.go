@@ -122,7 +122,7 @@ func TestRefusedMessageIsParked(t *testing.T) {
 		lot := startProcess(t, b, 3)
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		line, err := lot.First(t.Context(), "k", 10)
+		line, err := lot.First(t.Context(), "k", 10, 1<<30)
 		if err != nil || len(line) != 3 || line[0].ID != "e0" || line[0].Reason != "too_large" || line[1].Reason != "held" {
 			t.Errorf("parked %+v (%v), want e0 refused and its followers held", line, err)
 		}

@@ -65,15 +65,20 @@ func (m *Memory) Park(_ context.Context, key string, events []relay.ParkedEvent,
 		g = relay.NewGate(key, *closing)
 	}
 	for _, e := range events {
+		e.ID, e.Key, e.Action, e.Document = strings.Clone(e.ID), key, strings.Clone(e.Action), bytes.Clone(e.Document)
+		e.Progress.Event = strings.Clone(e.Progress.Event)
+		next := g
+		if !next.Admit(&e) {
+			continue
+		}
 		if i := slices.IndexFunc(m.events[key], hasID(e.ID)); i >= 0 {
 			done.Existing = append(done.Existing, m.events[key][i])
 			continue
 		}
-		e.ID, e.Key, e.Action, e.Document = strings.Clone(e.ID), key, strings.Clone(e.Action), bytes.Clone(e.Document)
-		if g.Admit(&e) {
-			done.Parked = append(done.Parked, e)
-			m.events[key] = append(m.events[key], e)
-		}
+		g = next
+		done.Parked = append(done.Parked, e)
+		e.Progress = relay.Progress{} // not stored
+		m.events[key] = append(m.events[key], e)
 	}
 	slices.SortFunc(m.events[key], func(a, b relay.ParkedEvent) int { return cmp.Compare(a.Position, b.Position) })
 	m.set(g)
@@ -140,16 +145,22 @@ func (m *Memory) update(g relay.Gate) (relay.Gate, error) {
 }
 
 // First implements relay.DrainStore.
-func (m *Memory) First(_ context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
+func (m *Memory) First(_ context.Context, key string, limit, maxBytes int) (first []relay.ParkedEvent, err error) {
 	defer m.lock()()
-	events := m.events[key]
-	return slices.Clone(events[:min(limit, len(events))]), m.fail
+	for _, e := range m.events[key] {
+		if len(first) == limit || maxBytes <= 0 {
+			break
+		}
+		first = append(first, e)
+		maxBytes -= len(e.Document)
+	}
+	return first, m.fail
 }
 
 // Remove implements relay.DrainStore.
 func (m *Memory) Remove(_ context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
 	defer m.lock()()
-	g.MarkDone(events)
+	g.Events -= int64(len(events))
 	g, err := m.update(g)
 	if err != nil {
 		return g, err

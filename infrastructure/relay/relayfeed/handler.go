@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
@@ -53,10 +54,12 @@ func answer(batch *changefeed.Batch, f *relay.Failure) {
 	case f.Held: // the event that it waits for has its own verdict
 	case err != nil && err.Class == relay.Refused:
 		batch.Answer(f.Index, changefeed.Refuse(f.Err))
-	case err != nil && !err.NotBefore.IsZero():
+	case f.Blamed: // the processor parks it after its WaitLimit
+		batch.Answer(f.Index, f.Err)
+	case err != nil:
 		batch.Answer(f.Index, changefeed.WaitUntil(err.NotBefore, f.Err))
 	default:
-		batch.Answer(f.Index, f.Err)
+		batch.Answer(f.Index, changefeed.WaitUntil(time.Time{}, f.Err))
 	}
 }
 

@@ -76,8 +76,8 @@ func (s *Service) assemble(metrics *monitor.Metrics) error {
 	if s.processor, err = s.newProcessor(r, metrics); err != nil {
 		return err
 	}
-	s.drainer, err = relay.NewDrainer(lot, relayfeed.Ranges{Processor: s.processor}, s.store.Decoder, s.publisher, relay.DrainOptions{
-		Now: time.Now, Poll: s.options.ParkedPoll, Stored: s.store.Events, Drained: monitor.DrainLog(log), PollFailed: monitor.DrainLookLog(log),
+	s.drainer, err = relay.NewDrainer(lot, relayfeed.Ranges{Processor: s.processor}, r, relay.DrainOptions{
+		Poll: s.options.ParkedPoll, Stored: s.store.Events, Drained: monitor.DrainLog(log), PollFailed: monitor.DrainLookLog(log),
 	})
 	return err
 }

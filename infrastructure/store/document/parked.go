@@ -10,15 +10,13 @@ import (
 	"feedbox/application/relay"
 )
 
-// ClosingData is the stored form of relay.Closing. Its Progress is stored in the gate.
+// ClosingData is the stored form of relay.Closing.
 type ClosingData struct {
 	Event  string    `json:"event"`
 	Reason string    `json:"reason"`
 	Error  string    `json:"error,omitempty"`
 	At     time.Time `json:"at"`
 	Auto   bool      `json:"auto,omitempty"`
-
-	Progress relay.Progress `json:"-"`
 }
 
 // IntentData is the stored form of relay.Intent.
@@ -32,10 +30,15 @@ type IntentData struct {
 	FromStore bool `json:"fromStore,omitempty"`
 }
 
-// PassedData is the stored form of relay.Progress.
+// PassedData is the stored form of relay.Progress. Earlier versions store only the sequence and
+// the LSN, and mark only events as done that have both.
 type PassedData struct {
-	Sequence int64 `json:"sequence"`
-	LSN      int64 `json:"lsn"`
+	History  string    `json:"history,omitempty"`
+	LSN      int64     `json:"lsn"`
+	Ordinal  int64     `json:"ordinal,omitempty"`
+	Sequence int64     `json:"sequence"`
+	Event    string    `json:"event,omitempty"`
+	At       time.Time `json:"at,omitzero"`
 }
 
 // GateData is the stored form of relay.Gate, without its key and version.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 
@@ -83,9 +84,21 @@ func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
 	return all(ctx, p.DB, "list gates", find(collectionGates, byName, 0, conditions...), gateOf)
 }
 
-// First implements parked.Records.
-func (p Parked) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
-	return all(ctx, p.DB, "read parked events of key "+key, find(collectionParked, "position", limit, condition{"line", equal, key}), parkedOf)
+// First implements parked.Records. It stops the stream of results at maxBytes.
+func (p Parked) First(ctx context.Context, key string, limit, maxBytes int) (events []relay.ParkedEvent, err error) {
+	var wrong error
+	what := "read parked events of key " + key
+	err = p.DB.scan(ctx, find(collectionParked, "position", limit, condition{"line", equal, key}), time.Time{}, func(d *pb.Document) bool {
+		var e relay.ParkedEvent
+		e, wrong = parkedOf(d)
+		events = append(events, e)
+		maxBytes -= len(e.Document)
+		return wrong == nil && maxBytes > 0
+	})
+	if wrong != nil {
+		return nil, fmt.Errorf("%s: decode: %w", what, wrong)
+	}
+	return events, asFault(what, err)
 }
 
 // Skipped implements parked.Records.

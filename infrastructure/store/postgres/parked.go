@@ -20,6 +20,13 @@ const (
 	parkedColumns = `key, id, position, action, document, lsn, sequence, reason, error, attempts, parked_at`
 )
 
+// parkedRows is all for parked events, whose place in the feed is not stored.
+func parkedRows[T any](ctx context.Context, db *DB, what, sql string, args ...any) ([]T, error) {
+	found, _ := db.pool.Query(ctx, sql, args...)
+	list, err := pgx.CollectRows(found, pgx.RowToStructByNameLax[T])
+	return list, asFault(what, db.used(err))
+}
+
 // Find implements parked.Records.
 func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
 	what := "read the gate of key " + key
@@ -28,7 +35,7 @@ func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Ga
 		return g, nil, err
 	}
 	if len(ids) > 0 {
-		events, err = all[relay.ParkedEvent](ctx, p.DB, what, `SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, key, ids)
+		events, err = parkedRows[relay.ParkedEvent](ctx, p.DB, what, `SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, key, ids)
 	}
 	return found[0], events, err
 }
@@ -38,10 +45,13 @@ func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
 	return all[parked.Gate](ctx, p.DB, "list gates", `SELECT `+gateColumns+` FROM gates WHERE wanted OR NOT $1`, wanted)
 }
 
-// First implements parked.Records.
-func (p Parked) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
-	return all[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key,
-		`SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND skipped IS NULL ORDER BY position LIMIT $2`, key, limit)
+// First implements parked.Records. The length of a document is known without reading it, so the
+// documents after maxBytes are not read.
+func (p Parked) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
+	const first = `SELECT ` + parkedColumns + ` FROM parked WHERE key = $1 AND skipped IS NULL ORDER BY position LIMIT $2`
+	return parkedRows[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key, `SELECT `+parkedColumns+` FROM (
+		SELECT *, sum(octet_length(document)) OVER (ORDER BY position) - octet_length(document) AS earlier FROM (`+first+`) AS chosen
+	) AS sized WHERE earlier < $3 ORDER BY position`, key, limit, maxBytes)
 }
 
 // Skipped implements parked.Records.
@@ -50,7 +60,7 @@ func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skippe
 		relay.ParkedEvent
 		Skipped document.IntentData
 	}
-	found, err := all[record](ctx, p.DB, "read skipped events of key "+key,
+	found, err := parkedRows[record](ctx, p.DB, "read skipped events of key "+key,
 		`SELECT `+parkedColumns+`, skipped FROM parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY position`, key)
 	for _, r := range found {
 		skipped = append(skipped, relay.Skipped{Event: r.ParkedEvent, Intent: relay.Intent(r.Skipped)})

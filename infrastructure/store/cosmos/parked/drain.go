@@ -2,6 +2,7 @@ package parked
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -28,21 +29,30 @@ func (s *Store) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
 	return g, nil
 }
 
-// First implements relay.DrainStore.
-func (s *Store) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
+// errEnough ends a query early.
+var errEnough = errors.New("no further result is needed")
+
+// First implements relay.DrainStore. A reply of the service has at most 4 MB.
+func (s *Store) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
 	query := fmt.Sprintf("SELECT TOP %d * FROM c WHERE c.type = @type ORDER BY c.position", limit)
 	var events []relay.ParkedEvent
 	err := s.query(ctx, "read parked events of key "+key, azcosmos.NewPartitionKeyString(key), query, typeParkedEvent, func(raw []byte) error {
 		e, _, err := decodeParked(raw)
 		events = append(events, e)
+		if maxBytes -= len(e.Document); maxBytes <= 0 && err == nil {
+			return errEnough
+		}
 		return err
 	})
+	if errors.Is(err, errEnough) {
+		err = nil
+	}
 	return events, err
 }
 
 // Remove implements relay.DrainStore.
 func (s *Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
-	g.MarkDone(events)
+	g.Events -= int64(len(events))
 	b, err := s.begin(g)
 	if err != nil {
 		return relay.Gate{}, err

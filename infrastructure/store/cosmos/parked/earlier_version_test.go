@@ -45,7 +45,7 @@ func TestGatesOfEarlierVersionsAreRead(t *testing.T) {
 	e4.ID, e4.Sequence, e4.LSN = "e4", 4, 4
 	e8.ID, e8.Sequence, e8.LSN = "e8", 8, 9
 	parkAt(t, store, "k", nil, late, e8, e4)
-	events, err := store.First(t.Context(), "k", 10)
+	events, err := store.First(t.Context(), "k", 10, 1<<30)
 	must(t, err)
 	var ids []string
 	for _, e := range events {

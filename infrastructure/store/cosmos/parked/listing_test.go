@@ -197,14 +197,14 @@ func TestStoreReadsItsOwnWrites(t *testing.T) {
 	}
 	g, err = store.Remove(t.Context(), g, events[:1], &relay.Skipped{Event: events[0], Intent: *g.Intent})
 	must(t, err)
-	if first, err := store.First(t.Context(), "k", 5); err != nil || len(first) != 1 {
+	if first, err := store.First(t.Context(), "k", 5, 1<<30); err != nil || len(first) != 1 {
 		t.Errorf("%d events, %v; want one left", len(first), err)
 	}
 	if skipped, err := store.Skipped(t.Context(), "k"); err != nil || len(skipped) != 1 || skipped[0].Event.ID != "e1" || skipped[0].Intent.Verb != relay.VerbRetry {
 		t.Errorf("skipped %+v, %v; want e1", skipped, err)
 	}
 	must(t, store.Open(t.Context(), g))
-	if first, err := store.First(t.Context(), "k", 5); err != nil || len(first) != 1 {
+	if first, err := store.First(t.Context(), "k", 5, 1<<30); err != nil || len(first) != 1 {
 		t.Errorf("%d events, %v; want the one that stays", len(first), err)
 	}
 }

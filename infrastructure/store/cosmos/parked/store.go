@@ -97,7 +97,7 @@ func changedMeanwhile(err error) bool {
 }
 
 // parkSome parks the first of events, as many as one transaction allows, without those in there
-// and those that the key has passed. It returns the number of processed events and the stored
+// and those that the gate does not admit. It returns the number of processed events and the stored
 // gate, and adds the results to done.
 func (s *Store) parkSome(ctx context.Context, what string, gate relay.Gate, events []relay.ParkedEvent, there map[string]relay.ParkedEvent, done *relay.ParkResult) (int, relay.Gate, error) {
 	var bodies [][]byte
@@ -105,13 +105,14 @@ func (s *Store) parkSome(ctx context.Context, what string, gate relay.Gate, even
 	taken, size := 0, 0
 	next := gate
 	for _, e := range events {
-		have, known := there[e.ID]
 		with := next
 		e.Key = gate.Key
-		if known || !with.Admit(&e) {
-			if known {
-				before = append(before, have)
-			}
+		if !with.Admit(&e) {
+			taken++
+			continue
+		}
+		if have, known := there[e.ID]; known {
+			before = append(before, have)
 			taken++
 			continue
 		}

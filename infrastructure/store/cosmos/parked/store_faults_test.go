@@ -72,7 +72,7 @@ func TestEveryFailureOfTheServiceIsReturned(t *testing.T) {
 			return err
 		}, 0},
 		"first": {1, func(ctx context.Context, store *parked.Store, _ relay.Gate) error {
-			_, err := store.First(ctx, "k", 5)
+			_, err := store.First(ctx, "k", 5, 1<<30)
 			return err
 		}, 0},
 		"intents": {1, func(ctx context.Context, store *parked.Store, _ relay.Gate) error {

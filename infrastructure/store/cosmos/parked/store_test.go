@@ -98,7 +98,7 @@ func TestParkingKeepsTheBytes(t *testing.T) {
 	for id, document := range documents {
 		parkAt(t, store, "k", &relay.Closing{Event: id}, parkedEvent(id, document))
 	}
-	events, err := store.First(t.Context(), "k", 10)
+	events, err := store.First(t.Context(), "k", 10, 1<<30)
 	must(t, err)
 	if len(events) != len(documents) {
 		t.Fatalf("%d events, want %d", len(events), len(documents))
@@ -120,7 +120,7 @@ func TestParkingLargeEvents(t *testing.T) {
 	if done := parkAt(t, store, "k", &relay.Closing{Event: "e0"}, events...); len(done.Parked) != 4 {
 		t.Errorf("%d events were parked, want 4", len(done.Parked))
 	}
-	got, err := store.First(t.Context(), "k", 10)
+	got, err := store.First(t.Context(), "k", 10, 1<<30)
 	must(t, err)
 	if len(got) != 4 || string(got[3].Document) != string(events[3].Document) {
 		t.Errorf("%d events are there, want 4 with their documents", len(got))
@@ -137,7 +137,7 @@ func TestParkingIsRepeatable(t *testing.T) {
 		t.Fatalf("park: %v, want it unavailable", err)
 	}
 	parkAt(t, store, "k", &relay.Closing{Event: "e1"}, events...)
-	got, err := store.First(t.Context(), "k", 10)
+	got, err := store.First(t.Context(), "k", 10, 1<<30)
 	must(t, err)
 	if g, gateErr := store.Gate(t.Context(), "k"); len(got) != 2 || gateErr != nil || g.Events != 2 {
 		t.Errorf("%d events, gate %+v, %v; want two", len(got), g, gateErr)

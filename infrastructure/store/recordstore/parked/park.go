@@ -75,6 +75,12 @@ func (s Store) parkSome(ctx context.Context, key string, events []relay.ParkedEv
 	}
 	size := 0
 	for _, e := range events {
+		e.Key = key
+		next := g
+		if !next.Admit(&e) {
+			taken++
+			continue
+		}
 		if have, known := there[e.ID]; known {
 			done.Existing = append(done.Existing, have)
 			taken++
@@ -83,10 +89,8 @@ func (s Store) parkSome(ctx context.Context, key string, events []relay.ParkedEv
 		if size += len(e.Document) + len(e.Error); size > commitBytes && len(done.Parked) > 0 {
 			break
 		}
-		if e.Key = key; g.Admit(&e) {
-			there[e.ID] = e
-			done.Parked = append(done.Parked, e)
-		}
+		g, there[e.ID] = next, e
+		done.Parked = append(done.Parked, e)
 		taken++
 	}
 	if len(done.Parked) > 0 || g.Version == "" {

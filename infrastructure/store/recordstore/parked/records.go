@@ -15,8 +15,8 @@ type Records interface {
 	Find(ctx context.Context, key string, ids []string) (Gate, []relay.ParkedEvent, error)
 	// Gates returns all gates, or only those that were stored as wanted.
 	Gates(ctx context.Context, wanted bool) ([]Gate, error)
-	// First returns the first parked events of key, in the order of their positions.
-	First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error)
+	// First is that of relay.DrainStore.
+	First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error)
 	// Skipped returns the skipped events of key, in the order of their positions.
 	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
 	// Commit stores a change, everything or nothing, and returns the new version of the gate.

@@ -108,8 +108,8 @@ func (s Store) SetIntent(ctx context.Context, key string, intent relay.Intent) (
 }
 
 // First implements relay.DrainStore.
-func (s Store) First(ctx context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
-	return s.Records.First(ctx, key, limit)
+func (s Store) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
+	return s.Records.First(ctx, key, limit, maxBytes)
 }
 
 // Skipped returns the records of the skipped events of key, in their order.
@@ -124,7 +124,7 @@ func (s Store) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
 
 // Remove implements relay.DrainStore.
 func (s Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
-	g.MarkDone(events)
+	g.Events -= int64(len(events))
 	return s.replace(ctx, g, &Change{Remove: idsOf(events), Skipped: skipped})
 }
 

@@ -57,11 +57,16 @@ func (m *memory) Gates(_ context.Context, wanted bool) (gates []parked.Gate, err
 	return gates, nil
 }
 
-func (m *memory) First(_ context.Context, key string, limit int) ([]relay.ParkedEvent, error) {
+func (m *memory) First(_ context.Context, key string, limit, maxBytes int) (first []relay.ParkedEvent, err error) {
 	m.Lock()
 	defer m.Unlock()
-	line := m.of(key)
-	return line[:min(limit, len(line))], nil
+	for _, e := range m.of(key) {
+		if len(first) < limit && maxBytes > 0 {
+			first = append(first, e)
+		}
+		maxBytes -= len(e.Document)
+	}
+	return first, nil
 }
 
 func (m *memory) Skipped(context.Context, string) ([]relay.Skipped, error) { return m.skipped, nil }

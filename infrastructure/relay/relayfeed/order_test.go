@@ -1,0 +1,125 @@
+package relayfeed_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+	"feedbox/infrastructure/relay/relayfeed"
+	"feedbox/infrastructure/store/document"
+)
+
+// picky is a broker that refuses one event and accepts those of its key before it.
+type picky struct {
+	mu  sync.Mutex // guards the fields below
+	bad string
+	got []string
+}
+
+func (b *picky) Publish(_ context.Context, groups []relay.Group) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var failed relay.PublishError
+	for i, g := range groups {
+		for n := range g.Messages {
+			if g.Messages[n].ID == b.bad {
+				failed.Keys = append(failed.Keys, relay.KeyError{Group: i, Sent: n, Err: relay.Refuse("too_large", "too large")})
+				break
+			}
+			b.got = append(b.got, strings.Clone(g.Messages[n].ID))
+		}
+	}
+	if len(failed.Keys) > 0 {
+		return &failed
+	}
+	return nil
+}
+
+// ordinals reads the member "ordinal" of data.
+type ordinals struct{ document.EventDecoder }
+
+func (d ordinals) Decode(raw []byte) (relay.Message, bool, error) {
+	m, isEvent, err := d.EventDecoder.Decode(raw)
+	var body struct{ Ordinal int64 }
+	if err == nil {
+		err = json.Unmarshal(m.Body, &body)
+	}
+	m.Ordinal = body.Ordinal
+	return m, isEvent, err
+}
+
+// The feed returns the events of a transaction in any order. They are sent in the order of their
+// ordinals, else of their sequences, else of their ids, also if the first or the last of them is
+// refused, parked and drained.
+func TestTransactionKeepsItsOrder(t *testing.T) {
+	for name, transaction := range map[string][]map[string]any{
+		"ordinals":  {{"id": "e2", "ordinal": 3}, {"id": "e3", "ordinal": 1}, {"id": "e1", "ordinal": 2}},
+		"sequences": {{"id": "e2", "sequence": 3}, {"id": "e3", "sequence": 1}, {"id": "e1", "sequence": 2}},
+		"ids":       {{"id": "e2"}, {"id": "e3"}, {"id": "e1"}},
+	} {
+		order := "e3 e1 e2"
+		if name == "ids" {
+			order = "e1 e2 e3"
+		}
+		for _, bad := range []string{"none", "e1", "e2", "e3"} {
+			t.Run(name+", refused "+bad, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					b, container, mem := &picky{bad: bad}, memfeed.New(nil), parkedtest.NewMemory()
+					var docs []memfeed.Document
+					for _, e := range transaction {
+						data := map[string]any{"action": "X"}
+						for member, value := range e {
+							if member != "id" {
+								data[member] = value
+							}
+						}
+						docs = append(docs, memfeed.Document{Key: "k", ID: e["id"].(string), Data: data, More: map[string]any{"partitionKey": "k", "type": "domainEvent"}})
+					}
+					container.Put(docs...)
+					r, err := relay.New(ordinals{}, b, &relay.Options{Parked: mem})
+					if err != nil {
+						t.Fatal(err)
+					}
+					h := relayfeed.NewHandler(r)
+					p, err := changefeed.New(container, memstore.New(nil), h, &changefeed.Options{
+						Host: "a", Lanes: 4, Poison: changefeed.PoisonDeadLetter, DeadLetter: h.Park, Observer: h.Observe(),
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					d, err := relay.NewDrainer(mem, relayfeed.Ranges{Processor: p}, r, relay.DrainOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					var running sync.WaitGroup
+					running.Go(func() { _ = p.Run(ctx) })
+					time.Sleep(time.Minute)
+					b.mu.Lock()
+					b.bad = ""
+					b.mu.Unlock()
+					_, err = mem.SetIntent(t.Context(), "k", relay.Intent{Verb: relay.VerbRetry})
+					if isParked := err == nil; isParked == (bad == "none") {
+						t.Errorf("parked: %t", isParked)
+					}
+					running.Go(func() { _ = d.Run(ctx) })
+					time.Sleep(time.Minute)
+					cancel()
+					running.Wait()
+					if got := strings.Join(b.got, " "); got != order {
+						t.Errorf("sent %q, want %q", got, order)
+					}
+				})
+			})
+		}
+	}
+}
