@@ -92,8 +92,16 @@ func (o *Operator) ParkedKey(ctx context.Context, key string, limit int) (Parked
 // answerTimeout bounds one call of Note, which makes a few requests.
 const answerTimeout = 30 * time.Second
 
-// Note records an intent on the gate of key. The relay that owns the key carries it out.
+// maxNote limits the texts of an intent in bytes, because the intent is stored in one transaction
+// with an event that may need nearly all the room.
+const maxNote = 2 << 10
+
+// Note records an intent on the gate of key. The relay that owns the key carries it out. Fault:
+// Invalid if the texts of the intent are too long.
 func (o *Operator) Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error) {
+	if size := len(intent.Note) + len(intent.By); size > maxNote {
+		return relay.Gate{}, fault.New(fault.Invalid, "", fmt.Sprintf("the note and the name have %d bytes: shorten them to %d", size, maxNote))
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	intent.At = time.Now().UTC().Round(time.Millisecond)

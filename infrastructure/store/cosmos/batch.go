@@ -33,7 +33,8 @@ type Event struct {
 	// Action names the event's type; it is the subject of the message. Required.
 	Action string
 	// Data encodes to a JSON object without the members that all events have (see
-	// document.JSONEvent). Nil: no members.
+	// document.JSONEvent). Nil: no members. The whole document of the event has at most 2,031,616
+	// bytes, otherwise Commit fails with fault.TooLarge (code "event_too_large").
 	Data any
 	// ID is the message id. It must be unique and never be reused. Default: a new one.
 	ID uuid.UUID

@@ -149,7 +149,7 @@ func TestTooLargeIsRefusedBeforeTheCall(t *testing.T) {
 	if err := c.Create(object("b", 1)); err != nil {
 		t.Fatal(err)
 	}
-	room := maxBatchBytes - requestSize(c.ordered())
+	room := store.MaxBytes - requestSize(c.ordered())
 	for _, extra := range []int{0, 1} {
 		c.Reset()
 		if err := c.Create(object("a", 1)); err != nil {

@@ -31,7 +31,8 @@
 //     a read that would end in NotFound, in PreconditionFailed or in "nothing to change" is
 //     confirmed by the primary.
 //
-// Package parked keeps parked events.
+// Package parked keeps parked events. An event that could not be parked is refused at the commit
+// (limits.go).
 //
 // The read side is Reader, Pager and AuditReader. It needs no unit of work.
 //

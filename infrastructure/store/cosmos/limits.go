@@ -4,13 +4,16 @@ import (
 	"fmt"
 
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/cosmos/internal/store"
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
-// The limits of a transactional batch (service limits, "Per-request limits").
 const (
+	// maxBatchOperations limits a transactional batch (service limits, "Per-request limits").
 	maxBatchOperations = 100
-	maxBatchBytes      = 2 << 20
+	// maxEventBytes limits the document of an event, so that the relay can park it if the broker
+	// refuses it. Otherwise it could neither be sent nor parked, and would stop its key for ever.
+	maxEventBytes = store.MaxBytes - store.ParkReserve
 )
 
 // checkLimits refuses operations that exceed the limits of the service, before they are sent.
@@ -19,9 +22,16 @@ func checkLimits(ops []operation) error {
 		return fault.New(fault.TooLarge, "too_many_operations",
 			fmt.Sprintf("the change needs %d operations, one transaction takes %d", len(ops), maxBatchOperations))
 	}
-	if size := requestSize(ops); size > maxBatchBytes {
+	if size := requestSize(ops); size > store.MaxBytes {
 		return fault.New(fault.TooLarge, "transaction_too_large",
-			fmt.Sprintf("the change is %d bytes long, one transaction takes %d", size, maxBatchBytes))
+			fmt.Sprintf("the change is %d bytes long, one transaction takes %d", size, store.MaxBytes))
+	}
+	for _, op := range ops {
+		if op.isEvent() && len(op.body) > maxEventBytes {
+			return fault.New(fault.TooLarge, "event_too_large",
+				fmt.Sprintf("event %s is %d bytes long, and at most %d can be parked if the broker refuses it: store large data elsewhere and refer to it in the event",
+					op.object.ID, len(op.body), maxEventBytes))
+		}
 	}
 	return nil
 }

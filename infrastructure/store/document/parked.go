@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"feedbox/application/relay"
@@ -57,10 +58,25 @@ type GateData struct {
 
 // GateDataOf returns the stored form of g.
 func GateDataOf(g relay.Gate) GateData {
-	return GateData{
+	d := GateData{
 		Closing: ClosingData(g.Closing), Passed: PassedData(g.Progress), Events: g.Events, Last: g.Arrivals, Sequence: g.Sequence,
-		Intent: (*IntentData)(g.Intent), Attempts: g.Attempts, Error: g.Error, TriedAt: g.TriedAt, Listed: g.Listed,
+		Intent: (*IntentData)(g.Intent), Attempts: g.Attempts, Error: Brief(g.Error), TriedAt: g.TriedAt, Listed: g.Listed,
 	}
+	d.Closing.Error = Brief(d.Closing.Error)
+	return d
+}
+
+// briefBytes is enough for the cause of a failure. Gates and parked events share the limit of a
+// document, or of a transaction, with an event that may need nearly all of it.
+const briefBytes = 512
+
+// Brief returns the beginning of a text that is only shown to operators: 512 bytes at most.
+func Brief(text string) string {
+	if len(text) <= briefBytes {
+		return text
+	}
+	const more = "…"
+	return strings.ToValidUTF8(text[:briefBytes-len(more)], "") + more
 }
 
 // Gate returns the gate of key that was stored as d.

@@ -11,6 +11,7 @@ import (
 	"feedbox/changefeed/leasetest"
 	"feedbox/infrastructure/store/postgres"
 	"feedbox/infrastructure/store/recordstore/parked"
+	"feedbox/infrastructure/store/recordstore/recordstoretest"
 )
 
 func TestLeases(t *testing.T) {
@@ -57,4 +58,12 @@ func TestVerifyComparesTheSchema(t *testing.T) {
 	defer odd.Close()
 	must(t, odd.Migrate(t.Context()))
 	must(t, odd.Verify(t.Context()))
+}
+
+// The limit of a field, 1 GB, is far above any broker's. 16 MB is more than any broker takes, and
+// more than one transaction of parked events has otherwise.
+func TestLargeEventCanBeParkedAndSkipped(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	recordstoretest.LargestEvent(t, recordstoretest.Subject{Store: postgres.Records{DB: db}}, postgres.Parked{DB: db}, 16<<20, nil)
 }

@@ -30,6 +30,12 @@
 // of this container do not matter, because the entries are in one partition and a reader reads
 // all of them. Session consistency or stronger is required.
 //
+// Every event that the outbox accepts can be parked: an event that compression does not make
+// smaller is stored as it is, texts for operators are shortened, and the outbox refuses an event
+// that leaves less than 64 KiB of the 2 MB that a transaction takes. An event of another writer may
+// be larger. If it does not fit, Park fails with fault.TooLarge and the relay holds the key until an
+// operator has replaced or deleted the document.
+//
 // Only the primary decides that a gate is open (Gate), because its key is sent then.
 //
 // Errors leave this package as faults. The package starts no goroutines.

@@ -2,6 +2,7 @@ package parked
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -54,8 +55,12 @@ func decodeGate(raw []byte) (relay.Gate, error) {
 }
 
 // parkedDocument is the stored form of a relay.ParkedEvent. The event's document is stored as
-// JSON, so that an operator can read and correct it. It is compressed if it would be too large
-// or if the SDK would change its bytes.
+// JSON, so that an operator can read it. It is compressed if that makes a large one smaller, or
+// if the SDK would change its bytes. Base64 makes a text that does not compress larger, so a large
+// one whose bytes the SDK only escapes is stored escaped.
+//
+// So the parked document is at most store.ParkReserve larger than the event's document as the
+// outbox sent it, and every event that the outbox accepts can be parked.
 type parkedDocument struct {
 	ID           string               `json:"id"`
 	PartitionKey string               `json:"partitionKey"`
@@ -70,45 +75,74 @@ type parkedDocument struct {
 	ParkedAt     time.Time            `json:"parkedAt"`
 	Skipped      *document.IntentData `json:"skipped,omitempty"`
 	Compressed   []byte               `json:"documentGzip,omitempty"`
+	Escaped      bool                 `json:"documentEscaped,omitempty"` // by escapes of azcosmos
 	Document     json.RawMessage      `json:"document,omitempty"`
 }
 
-// compressFrom is the size from which a document is compressed, because with the other members
-// it might exceed the limit of 2 MB.
+// compressFrom is the size from which a document is stored in its smallest form, because with the
+// other members it might exceed the limit of 2 MB.
 const compressFrom = 1_900_000
 
 func skippedID(eventID string) string { return "$skipped-" + eventID }
 
 func newParkedDocument(e *relay.ParkedEvent) parkedDocument {
 	return parkedDocument{
-		ID: e.ID, PartitionKey: e.Key, Type: typeParkedEvent, Position: e.Position, Action: e.Action, LSN: e.LSN,
-		Sequence: e.Sequence, Reason: e.Reason, Error: e.Error, Attempts: e.Attempts, ParkedAt: e.ParkedAt,
+		ID: e.ID, PartitionKey: e.Key, Type: typeParkedEvent, Position: e.Position, Action: document.Brief(e.Action), LSN: e.LSN,
+		Sequence: e.Sequence, Reason: e.Reason, Error: document.Brief(e.Error), Attempts: e.Attempts, ParkedAt: e.ParkedAt,
 	}
 }
 
 // encode returns the document with the bytes of the event's document in it.
 func (d parkedDocument) encode(event []byte) ([]byte, error) {
-	asIs := len(event) < compressFrom && keepsBytes(event)
-	if !asIs {
+	sent := embed(event)
+	exact, large := sent != nil && bytes.Equal(sent, event), len(event) >= compressFrom
+	if !exact || large {
 		d.Compressed = document.Compress(event)
+	}
+	if large && sent != nil && len(sent) <= base64.StdEncoding.EncodedLen(len(d.Compressed)) {
+		d.Compressed, d.Escaped = nil, !exact
 	}
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encode parked event %q: %w", d.ID, err)
 	}
-	if !asIs {
+	if d.Compressed != nil {
 		return raw, nil
 	}
 	raw = append(raw[:len(raw)-1], `,"document":`...)
-	return append(append(raw, event...), '}'), nil
+	return append(append(raw, sent...), '}'), nil
 }
 
-// keepsBytes reports whether a transaction leaves the bytes of a document unchanged. azcosmos
-// passes operations through json.Marshal, which removes white space and escapes some
-// characters. The store refuses documents that are not UTF-8.
-func keepsBytes(raw []byte) bool {
+// embed returns a document as azcosmos sends it inside a transaction: through json.Marshal, which
+// removes white space and escapes <, >, & and two line separators. The result is nil if the bytes
+// of the document cannot be restored from that. The store refuses documents that are not UTF-8.
+func embed(raw []byte) []byte {
 	sent, err := json.Marshal(json.RawMessage(raw))
-	return err == nil && bytes.Equal(sent, raw) && utf8.Valid(raw)
+	if err != nil || !utf8.Valid(raw) || !bytes.Equal(sent, raw) && !bytes.Equal(unescape(sent), raw) {
+		return nil
+	}
+	return sent
+}
+
+// escapes are the escapes that json.Marshal adds to valid JSON.
+var escapes = map[string]string{`\u003c`: "<", `\u003e`: ">", `\u0026`: "&", `\u2028`: "\u2028", `\u2029`: "\u2029"}
+
+// unescape replaces the escapes of json.Marshal. The store may have replaced them before.
+func unescape(raw []byte) []byte {
+	const length = len(`\u003c`)
+	text := make([]byte, 0, len(raw))
+	for {
+		at := bytes.IndexByte(raw, '\\')
+		if at < 0 || at+1 == len(raw) {
+			return append(text, raw...)
+		}
+		text, raw = append(text, raw[:at]...), raw[at:]
+		if plain, found := escapes[string(raw[:min(length, len(raw))])]; found {
+			text, raw = append(text, plain...), raw[length:]
+		} else {
+			text, raw = append(text, raw[:2]...), raw[2:] // another escape, such as an escaped backslash
+		}
+	}
 }
 
 func decodeParked(raw []byte) (relay.ParkedEvent, *relay.Intent, error) {
@@ -117,7 +151,10 @@ func decodeParked(raw []byte) (relay.ParkedEvent, *relay.Intent, error) {
 		return relay.ParkedEvent{}, nil, fmt.Errorf("decode a parked event: %w", err)
 	}
 	raw = []byte(d.Document)
-	if d.Document == nil {
+	switch {
+	case d.Escaped:
+		raw = unescape(raw)
+	case d.Document == nil:
 		var err error
 		if raw, err = document.Decompress(d.Compressed); err != nil {
 			return relay.ParkedEvent{}, nil, fmt.Errorf("decode parked event %q: %w", d.ID, err)

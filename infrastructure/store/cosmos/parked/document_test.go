@@ -3,6 +3,7 @@ package parked
 import (
 	"bytes"
 	"encoding/json"
+	"math/rand/v2"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/store/document"
 	"feedbox/tests/fuzzseed"
 )
 
@@ -27,6 +29,10 @@ func TestParkedDocumentKeepsTheEventsBytes(t *testing.T) {
 		"not UTF-8":                {"{\"id\":\"\xff\xfe\"}", false},
 		"not JSON":                 {`{"id":`, false},
 		"too large":                {`{"id":"` + strings.Repeat("x", compressFrom) + `"}`, false},
+		"does not compress":        {`{"id":"` + noise(2_050_000, "") + `"}`, true},
+		"does not compress, HTML":  {`{"id":"` + noise(2_050_000, `<>&`) + `"}`, true},
+		"separators, a backslash":  {`{"id":"` + noise(2_050_000, "\u2028\u2029") + `\\u003c"}`, true},
+		"both forms of HTML":       {`{"id":"<\u003c` + noise(1_910_000, "") + `"}`, false},
 	} {
 		e := relay.ParkedEvent{ID: "e", Key: "k", Document: []byte(one.document)}
 		stored, err := newParkedDocument(&e).encode(e.Document)
@@ -34,7 +40,7 @@ func TestParkedDocumentKeepsTheEventsBytes(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if !utf8.Valid(stored) || !json.Valid(stored) || len(stored) > 2_000_000 {
+		if !utf8.Valid(stored) || !json.Valid(stored) || len(stored) > 2<<20-1000 {
 			t.Errorf("%s: the store would refuse %.80q", name, stored)
 		}
 		if got := bytes.Contains(stored, []byte(`"document":`)); got != one.readable {
@@ -45,6 +51,36 @@ func TestParkedDocumentKeepsTheEventsBytes(t *testing.T) {
 			t.Errorf("%s: became %.80q, %v", name, again.Document, err)
 		}
 	}
+}
+
+// noise returns n bytes of a JSON string that compress badly, some of them with the characters of
+// rare.
+func noise(n int, rare string) string {
+	rng := rand.New(rand.NewPCG(1, uint64(n)))
+	b := make([]byte, 0, n)
+	for len(b) < n-len(rare) {
+		if c := byte(' ' + 1 + rng.IntN(94)); !strings.ContainsRune(`"\<>&`, rune(c)) {
+			b = append(b, c)
+		}
+	}
+	return string(b) + rare
+}
+
+// FuzzUnescape compares unescape with json.Marshal on strings of JSON.
+func FuzzUnescape(f *testing.F) {
+	fuzzseed.Add(f)
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if text := unescape(raw); len(text) > len(raw) {
+			t.Fatalf("%q became %q", raw, text)
+		}
+		sent := embed(raw)
+		if sent != nil && !bytes.Equal(sent, raw) && !bytes.Equal(unescape(sent), raw) {
+			t.Fatalf("%q became %q", raw, unescape(sent))
+		}
+		if again := unescape(raw); sent != nil && !bytes.Contains(raw, []byte(`\u`)) && !bytes.Equal(again, raw) {
+			t.Fatalf("%q without such an escape became %q", raw, again)
+		}
+	})
 }
 
 // FuzzDecodeParked looks for panics, and for events that do not survive being stored
@@ -77,6 +113,7 @@ func FuzzDecodeParked(f *testing.F) {
 			t.Fatalf("document %q became %q", e.Document, again.Document)
 		}
 		again.Document, e.Document = nil, nil
+		e.Error, e.Action = document.Brief(e.Error), document.Brief(e.Action)
 		if diff := cmp.Diff(e, again); diff != "" {
 			t.Fatalf("stored again (-want +got):\n%s", diff)
 		}

@@ -136,8 +136,11 @@ func (s *Store) parkSome(ctx context.Context, what string, gate relay.Gate, even
 		}
 		var failed int
 		if gate, failed, err = s.execute(ctx, what, next, b); err != nil {
-			if failed > 0 && fault.Is(err, fault.Conflict) {
+			switch {
+			case failed > 0 && fault.Is(err, fault.Conflict):
 				err = fmt.Errorf("%w: %w", errParkedAlready, err)
+			case len(parked) > 0 && fault.Is(err, fault.TooLarge): // only of another writer than our outbox
+				err = fmt.Errorf("event %s (%d bytes) does not fit into one transaction with its gate: replace its document by a shorter one or delete it, and restart the relay: %w", parked[0].ID, len(parked[0].Document), err)
 			}
 			return 0, gate, err
 		}
