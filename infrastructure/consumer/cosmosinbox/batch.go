@@ -11,6 +11,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/internal/limit"
 )
 
 // Batch is a transactional batch for the writes of a handler. Its first operation writes the mark of
@@ -40,10 +41,12 @@ func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 	}
 	s, ok := b.recall(e.Key)
 	if !ok {
-		var err error
-		if s, err = b.read(ctx, e.Key); err != nil {
+		reading, l := limit.Start(ctx, b.timeout)
+		read, err := b.read(reading, e.Key)
+		if err = l.End(err); err != nil {
 			return nil, fmt.Errorf("read the inbox of key %s: %w", e.Key, err)
 		}
+		s = read
 	}
 	batch := &Batch{
 		TransactionalBatch: b.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(e.Key)),
@@ -80,6 +83,11 @@ func (b *Batch) Execute(ctx context.Context) error {
 	if b.handled {
 		return nil
 	}
+	ctx, l := limit.Start(ctx, b.inbox.timeout)
+	return l.End(b.execute(ctx))
+}
+
+func (b *Batch) execute(ctx context.Context) error {
 	reply, err := b.inbox.container.ExecuteTransactionalBatch(ctx, b.TransactionalBatch, nil)
 	if err != nil {
 		b.inbox.forget(b.event.Key)

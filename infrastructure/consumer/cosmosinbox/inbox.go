@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/internal/limit"
 )
 
 // Inbox is a consumer.Inbox in a container. It is safe for concurrent use.
@@ -21,6 +22,7 @@ type Inbox struct {
 	container *azcosmos.ContainerClient
 	consumer  string
 	ttl       int
+	timeout   time.Duration
 
 	mu    sync.Mutex // guards known
 	known map[string]stored
@@ -33,6 +35,10 @@ type Options struct {
 	// TTL is how long a key's mark is kept after its last event. It should exceed the time within
 	// which an event may be redelivered. Default 30 days; negative: no expiry.
 	TTL time.Duration
+	// Timeout bounds the requests of an operation, with the retries of the client. Default 15 s. The
+	// first request of a client may take longer, up to 60 s, because azcosmos reads the properties
+	// of the account without the caller's deadline.
+	Timeout time.Duration
 }
 
 // stored is a mark with the ETag of its document.
@@ -69,16 +75,17 @@ func New(container *azcosmos.ContainerClient, consumer string, opts *Options) (*
 	if o.TTL = cmp.Or(o.TTL, 30*24*time.Hour); o.TTL > 0 {
 		ttl = max(1, int(o.TTL/time.Second))
 	}
-	return &Inbox{container: container, consumer: consumer, ttl: ttl, known: make(map[string]stored)}, nil
+	return &Inbox{container: container, consumer: consumer, ttl: ttl, timeout: o.Timeout, known: make(map[string]stored)}, nil
 }
 
 // Last implements consumer.Inbox. If a replica has not received the last write of this process yet, Last
 // returns the mark written by this process. If it has not received a write of another process, Last
 // returns an older mark, and a handled event may be treated as fresh.
 func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
+	ctx, l := limit.Start(ctx, b.timeout)
 	own, ok := b.recall(key)
 	s, err := b.read(ctx, key)
-	if err != nil {
+	if err = l.End(err); err != nil {
 		return consumer.Mark{}, fmt.Errorf("read the inbox of key %s: %w", key, err)
 	}
 	if ok && s.etag != "" && own.mark.Sequence > s.mark.Sequence {
@@ -109,6 +116,11 @@ func (b *Inbox) read(ctx context.Context, key string) (stored, error) {
 
 // Record implements consumer.Inbox.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
+	ctx, l := limit.Start(ctx, b.timeout)
+	return l.End(b.record(ctx, key, m))
+}
+
+func (b *Inbox) record(ctx context.Context, key string, m consumer.Mark) error {
 	s, ok := b.recall(key)
 	for {
 		var err error

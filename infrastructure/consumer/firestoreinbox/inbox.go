@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/internal/limit"
 )
 
 // Inbox is a consumer.Inbox in a collection. It is safe for concurrent use.
@@ -22,6 +23,7 @@ type Inbox struct {
 	consumer string
 	marks    *firestore.CollectionRef
 	ttl      time.Duration
+	timeout  time.Duration
 }
 
 var _ consumer.Inbox = (*Inbox)(nil)
@@ -33,6 +35,9 @@ type Options struct {
 	// TTL is how long a key's mark is kept after its last event. It should exceed the time within
 	// which an event may be redelivered. Default 30 days; negative: no expiry.
 	TTL time.Duration
+	// Timeout bounds the requests of an operation. For Do, it bounds those before the handler, and
+	// those after it. Default 15 s.
+	Timeout time.Duration
 }
 
 // stored is the document of a mark.
@@ -59,7 +64,7 @@ func New(client *firestore.Client, consumer string, opts *Options) (*Inbox, erro
 	if marks == nil {
 		return nil, fmt.Errorf("firestore inbox: %q is not a collection: use an id, or a path with an odd number of ids", name)
 	}
-	return &Inbox{client, consumer, marks, cmp.Or(o.TTL, 30*24*time.Hour)}, nil
+	return &Inbox{client, consumer, marks, cmp.Or(o.TTL, 30*24*time.Hour), o.Timeout}, nil
 }
 
 // mark returns the document of a key. Its id is a hash, because a key may contain characters that are
@@ -71,8 +76,9 @@ func (b *Inbox) mark(key string) *firestore.DocumentRef {
 
 // Last implements consumer.Inbox.
 func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
+	ctx, l := limit.Start(ctx, b.timeout)
 	m, err := decode(b.mark(key).Get(ctx))
-	return m, wrap("read the inbox of key "+key, err)
+	return m, wrap("read the inbox of key "+key, l.End(err))
 }
 
 // Record implements consumer.Inbox. It does not change a mark that Do has stored.
@@ -103,12 +109,13 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 // reports that the last mark already includes m.
 func (b *Inbox) advance(ctx context.Context, key string, m consumer.Mark, known func(last consumer.Mark) bool, handle func(context.Context, *firestore.Transaction) error) error {
 	mark := b.mark(key)
-	return b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
+	ctx, l := limit.Start(ctx, b.timeout)
+	return l.End(b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		last, err := decode(tx.Get(mark))
 		if err != nil || known(last) {
 			return err
 		}
-		if err := handle(ctx, tx); err != nil {
+		if err := l.Suspend(func() error { return handle(ctx, tx) }); err != nil {
 			return err
 		}
 		s := stored{Consumer: b.consumer, Key: key, Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID}
@@ -116,7 +123,7 @@ func (b *Inbox) advance(ctx context.Context, key string, m consumer.Mark, known 
 			s.ExpireAt = time.Now().Add(b.ttl)
 		}
 		return tx.Set(mark, s)
-	})
+	}))
 }
 
 // decode returns the mark in a document, or the zero mark if the document does not exist.

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/internal/limit"
 )
 
 // Pool contains the methods of *pgxpool.Pool that an inbox uses.
@@ -26,6 +27,7 @@ type Inbox struct {
 	pool     Pool
 	consumer string
 	table    string // quoted
+	timeout  time.Duration
 }
 
 var _ consumer.Inbox = (*Inbox)(nil)
@@ -34,7 +36,12 @@ var _ consumer.Inbox = (*Inbox)(nil)
 type Options struct {
 	// Table contains the marks. It may have a schema: "schema.table". Default "feedbox_inbox".
 	Table string
+	// Timeout bounds the statements of an operation. For Do, it bounds those before the handler, and
+	// those after it. Default 15 s. Forget may take two minutes.
+	Timeout time.Duration
 }
+
+const forgetTimeout = 2 * time.Minute
 
 // New returns the inbox of the named consumer. It does no I/O.
 func New(pool Pool, consumer string, opts *Options) (*Inbox, error) {
@@ -45,12 +52,13 @@ func New(pool Pool, consumer string, opts *Options) (*Inbox, error) {
 	if opts != nil {
 		o = *opts
 	}
-	return &Inbox{pool, consumer, pgx.Identifier(strings.Split(cmp.Or(o.Table, "feedbox_inbox"), ".")).Sanitize()}, nil
+	return &Inbox{pool, consumer, pgx.Identifier(strings.Split(cmp.Or(o.Table, "feedbox_inbox"), ".")).Sanitize(), o.Timeout}, nil
 }
 
 // Create creates the table unless it exists. It is safe to call from several processes at once.
 func (b *Inbox) Create(ctx context.Context) error {
-	return wrap("create the inbox", pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
+	ctx, l := limit.Start(ctx, b.timeout)
+	return wrap("create the inbox", l.End(pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
 		// Without the lock, the second of two concurrent calls that both find no table would fail.
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('feedbox ' || $1, 0))`, b.table); err != nil {
 			return err
@@ -59,13 +67,14 @@ func (b *Inbox) Create(ctx context.Context) error {
 		consumer text NOT NULL, key text NOT NULL, sequence bigint NOT NULL, aggregate_version bigint NOT NULL, event_id text NOT NULL,
 		handled_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (consumer, key)) WITH (fillfactor = 70)`)
 		return err
-	}))
+	})))
 }
 
 // Last implements consumer.Inbox.
 func (b *Inbox) Last(ctx context.Context, key string) (m consumer.Mark, err error) {
-	err = b.pool.QueryRow(ctx, `SELECT sequence, aggregate_version, event_id FROM `+b.table+` WHERE consumer = $1 AND key = $2`, b.consumer, key).
-		Scan(&m.Sequence, &m.AggregateVersion, &m.EventID)
+	ctx, l := limit.Start(ctx, b.timeout)
+	err = l.End(b.pool.QueryRow(ctx, `SELECT sequence, aggregate_version, event_id FROM `+b.table+` WHERE consumer = $1 AND key = $2`, b.consumer, key).
+		Scan(&m.Sequence, &m.AggregateVersion, &m.EventID))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return consumer.Mark{}, nil
 	}
@@ -74,10 +83,11 @@ func (b *Inbox) Last(ctx context.Context, key string) (m consumer.Mark, err erro
 
 // Record implements consumer.Inbox. It does not change a mark that Do has stored.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
+	ctx, l := limit.Start(ctx, b.timeout)
 	_, err := b.pool.Exec(ctx, `INSERT INTO `+b.table+` AS b (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (consumer, key) DO UPDATE SET sequence = EXCLUDED.sequence, aggregate_version = EXCLUDED.aggregate_version, event_id = EXCLUDED.event_id, handled_at = now()
 		WHERE EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence`, b.consumer, key, m.Sequence, m.AggregateVersion, m.EventID)
-	return wrap("write the inbox of key "+key, err)
+	return wrap("write the inbox of key "+key, l.End(err))
 }
 
 // Do runs handle in a transaction that also records e, and commits it. It skips an event that was
@@ -87,6 +97,7 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 	if e == nil || e.Key == "" || e.ID == "" {
 		return errors.New("postgres inbox: an event with a key and an id is required")
 	}
+	ctx, l := limit.Start(ctx, b.timeout)
 	err := pgx.BeginFunc(ctx, b.pool, func(tx pgx.Tx) error {
 		var last consumer.Mark
 		// The update changes nothing. It locks an existing row until the transaction ends.
@@ -103,9 +114,9 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 			b.consumer, e.Key, e.Sequence, e.AggregateVersion, e.ID); err != nil {
 			return err
 		}
-		return handle(ctx, tx)
+		return l.Suspend(func() error { return handle(ctx, tx) })
 	})
-	if errors.Is(err, errHandled) {
+	if err = l.End(err); errors.Is(err, errHandled) {
 		return nil
 	}
 	return wrap("handle event "+e.ID+" of key "+e.Key, err)
@@ -116,8 +127,9 @@ var errHandled = errors.New("event already handled")
 // Forget deletes the marks of keys whose last event was handled longer ago than age. The age should
 // exceed the time within which an event may be redelivered. It returns the number of deleted marks.
 func (b *Inbox) Forget(ctx context.Context, age time.Duration) (keys int64, err error) {
+	ctx, l := limit.Start(ctx, forgetTimeout)
 	done, err := b.pool.Exec(ctx, `DELETE FROM `+b.table+` WHERE consumer = $1 AND handled_at < now() - make_interval(secs => $2)`, b.consumer, age.Seconds())
-	return done.RowsAffected(), wrap("forget old marks", err)
+	return done.RowsAffected(), wrap("forget old marks", l.End(err))
 }
 
 func wrap(operation string, err error) error {

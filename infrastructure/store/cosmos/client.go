@@ -26,8 +26,9 @@ type ClientConfig struct {
 	// application id "feedbox"; 10 s for an answer; 3 retries of throttled reads, each after
 	// at most 2 s. The limit of 10 s is needed because azcosmos has none, and a connection
 	// that a firewall has dropped stays silent; azcosmos does not retry then, see
-	// cosmos_client_retry_policy.go. Commits have their own retries, see Options. A region that
-	// refuses requests during a failover is tried three times.
+	// cosmos_client_retry_policy.go. It includes the body; a page of 4 MB needs 3.4 Mbit/s. A
+	// read of the account's properties has 15 s with its retries. Commits have their own
+	// retries, see Options. A region that refuses requests during a failover is tried three times.
 	Options azcore.ClientOptions
 }
 
@@ -39,6 +40,7 @@ func NewClient(c ClientConfig) (*azcosmos.Client, error) {
 		return nil, err
 	}
 	options := &azcosmos.ClientOptions{ClientOptions: c.Options, PreferredRegions: c.PreferredRegions}
+	options.PerCallPolicies = append(slices.Clone(options.PerCallPolicies), accountLimit{})
 	options.Telemetry.ApplicationID = cmp.Or(options.Telemetry.ApplicationID, "feedbox")
 	options.Retry.TryTimeout = cmp.Or(options.Retry.TryTimeout, 10*time.Second)
 	options.Retry.MaxRetries = cmp.Or(options.Retry.MaxRetries, 3)

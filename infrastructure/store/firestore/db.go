@@ -27,6 +27,7 @@ type DB struct {
 	source  string // the database in the names of leases
 	headers []string
 	settle  time.Duration
+	timeout time.Duration
 	used    func(err error)
 }
 
@@ -43,6 +44,10 @@ type Options struct {
 	// Emulator is the address of Google's emulator, host:port. Default: the service, with the
 	// application default credentials.
 	Emulator string
+	// Timeout bounds the wait for each message of a reply. It does not bound a whole reply, because
+	// a query may return thousands of documents over a slow link. A document of 1 MiB needs
+	// 0.6 Mbit/s. Default 15 s. Commits have a fixed limit of 10 s.
+	Timeout time.Duration
 	// Used is called after each use of the database, with its error. Default: none.
 	Used func(err error)
 	// Client are additional options of Google's client.
@@ -68,12 +73,12 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, errors.New("firestore: the id of the project is missing")
 	}
 	database := cmp.Or(o.Database, "(default)")
-	db := &DB{name: "projects/" + o.Project + "/databases/" + database, source: o.Project + "." + strings.Trim(database, "()"), used: o.Used}
+	db := &DB{name: "projects/" + o.Project + "/databases/" + database, source: o.Project + "." + strings.Trim(database, "()"), used: o.Used, timeout: cmp.Or(o.Timeout, 15*time.Second)}
 	if db.used == nil {
 		db.used = func(error) {}
 	}
 	db.headers = []string{"google-cloud-resource-prefix", db.name}
-	options := o.Client
+	options := append([]option.ClientOption{option.WithGRPCDialOption(grpc.WithKeepaliveParams(keepAlive))}, o.Client...)
 	if o.Emulator != "" {
 		db.settle = settling
 		db.headers = append(db.headers, "authorization", "Bearer owner") // as Google's own clients do
@@ -117,10 +122,10 @@ func (db *DB) commit(ctx context.Context, writes ...*pb.Write) (tag string, err 
 }
 
 // each calls visit for the replies of a stream until it returns false.
-func each[T any](stream interface{ Recv() (T, error) }, err error, visit func(reply T) bool) error {
+func each[T any](w *watch, stream interface{ Recv() (T, error) }, err error, visit func(reply T) bool) error {
 	for err == nil {
 		var reply T
-		if reply, err = stream.Recv(); err == nil && !visit(reply) {
+		if reply, err = stream.Recv(); err == nil && w.more() && !visit(reply) {
 			return nil
 		}
 	}
@@ -133,12 +138,12 @@ func each[T any](stream interface{ Recv() (T, error) }, err error, visit func(re
 // get reads documents by name in one snapshot. The result is nil for a missing document and for an
 // empty name.
 func (db *DB) get(ctx context.Context, names ...string) ([]*pb.Document, error) {
-	ctx, cancel := context.WithCancel(db.outgoing(ctx))
-	defer cancel()
+	ctx, w := db.watch(ctx)
+	defer w.end()
 	named := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
 	stream, err := db.client.BatchGetDocuments(ctx, &pb.BatchGetDocumentsRequest{Database: db.name, Documents: named})
 	documents := make([]*pb.Document, len(names))
-	err = each(stream, err, func(reply *pb.BatchGetDocumentsResponse) bool {
+	err = each(w, stream, err, func(reply *pb.BatchGetDocumentsResponse) bool {
 		if at := slices.Index(names, reply.GetFound().GetName()); at >= 0 {
 			documents[at] = reply.GetFound()
 		}
@@ -151,14 +156,14 @@ func (db *DB) get(ctx context.Context, names ...string) ([]*pb.Document, error) 
 // scan calls visit for the results of a query at a read time (zero: now) until visit returns
 // false.
 func (db *DB) scan(ctx context.Context, q *pb.StructuredQuery, at time.Time, visit func(*pb.Document) bool) error {
-	ctx, cancel := context.WithCancel(db.outgoing(ctx))
-	defer cancel()
+	ctx, w := db.watch(ctx)
+	defer w.end()
 	request := &pb.RunQueryRequest{Parent: db.name + "/documents", QueryType: &pb.RunQueryRequest_StructuredQuery{StructuredQuery: q}}
 	if !at.IsZero() {
 		request.ConsistencySelector = &pb.RunQueryRequest_ReadTime{ReadTime: timestamppb.New(at)}
 	}
 	stream, err := db.client.RunQuery(ctx, request)
-	err = each(stream, err, func(reply *pb.RunQueryResponse) bool { return reply.Document == nil || visit(reply.Document) })
+	err = each(w, stream, err, func(reply *pb.RunQueryResponse) bool { return reply.Document == nil || visit(reply.Document) })
 	db.failed(ctx, &err)
 	return err
 }
@@ -184,15 +189,19 @@ func all[T any](ctx context.Context, db *DB, what string, q *pb.StructuredQuery,
 // count returns the number of results of a query, at most most, and the read time: exactly the
 // documents that were committed up to it are counted.
 func (db *DB) count(ctx context.Context, q *pb.StructuredQuery, most int) (n int, read time.Time, err error) {
-	ctx, cancel := context.WithCancel(db.outgoing(ctx))
-	defer cancel()
+	ctx, w := db.watch(ctx)
+	defer w.end()
 	counting := &pb.StructuredAggregationQuery{QueryType: &pb.StructuredAggregationQuery_StructuredQuery{StructuredQuery: q}, Aggregations: []*pb.StructuredAggregationQuery_Aggregation{{
 		Alias: "n", Operator: &pb.StructuredAggregationQuery_Aggregation_Count_{Count: &pb.StructuredAggregationQuery_Aggregation_Count{UpTo: wrapperspb.Int64(int64(most))}},
 	}}}
 	stream, err := db.client.RunAggregationQuery(ctx, &pb.RunAggregationQueryRequest{Parent: db.name + "/documents", QueryType: &pb.RunAggregationQueryRequest_StructuredAggregationQuery{StructuredAggregationQuery: counting}})
 	var reply *pb.RunAggregationQueryResponse
-	for err == nil && reply.GetResult() == nil {
-		reply, err = stream.Recv()
+	err = each(w, stream, err, func(next *pb.RunAggregationQueryResponse) bool {
+		reply = next
+		return reply.GetResult() == nil
+	})
+	if err == nil && reply.GetResult() == nil {
+		err = io.ErrUnexpectedEOF
 	}
 	if db.failed(ctx, &err) {
 		return 0, read, err
@@ -203,8 +212,12 @@ func (db *DB) count(ctx context.Context, q *pb.StructuredQuery, most int) (n int
 // failed reports a use of the database, and whether it failed. It adds the cause of ctx to the error
 // if ctx has ended.
 func (db *DB) failed(ctx context.Context, err *error) bool {
-	if *err != nil && ctx.Err() != nil {
-		*err = fmt.Errorf("%w: %w", context.Cause(ctx), *err)
+	switch cause := context.Cause(ctx); {
+	case *err == nil || cause == nil:
+	case errors.Is(cause, errSilent): // without the error of the client, which is that of a canceled call
+		*err = cause
+	default:
+		*err = fmt.Errorf("%w: %w", cause, *err)
 	}
 	if answered(*err) {
 		db.used(nil)

@@ -87,5 +87,11 @@
 // emulator the feed delivers events only when they are a second old (settling). A busy machine
 // that needs longer to make a commit visible may still make the feed miss one.
 //
+// # Silence
+//
+// A call that receives no message for 15 s (Options.Timeout) fails, and so does a commit without a reply
+// after 10 s. The fault is Unavailable. A silent connection is closed within 40 s (keepAlive). A reply
+// that arrives slowly has no limit here; the processor limits a read of the feed.
+//
 // The package starts no goroutines.
 package firestore

@@ -26,7 +26,11 @@ type DBOptions struct {
 	Schema string
 	// Used is called after each use of the database, with its error. Default: none.
 	Used func(err error)
-	// Dial opens connections. Default: TCP, or a Unix socket.
+	// Timeout bounds each statement with its reply, except for migrations and the deletion of
+	// expired rows, which have longer limits. A statement may wait for a connection for another
+	// 10 s. Default 15 s.
+	Timeout time.Duration
+	// Dial opens connections. Default: TCP with frequent keepalives, or a Unix socket.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -38,6 +42,7 @@ const maxConns = 16
 func Open(url string, o *DBOptions) (*DB, error) {
 	db := &DB{options: *cmp.Or(o, &DBOptions{})}
 	db.options.Schema = cmp.Or(db.options.Schema, "feedbox")
+	db.options.Timeout = cmp.Or(db.options.Timeout, defaultTimeout)
 	if db.options.Used == nil {
 		db.options.Used = func(error) {}
 	}
@@ -49,7 +54,9 @@ func Open(url string, o *DBOptions) (*DB, error) {
 		config.MaxConns = maxConns
 	}
 	config.MaxConnIdleTime = 5 * time.Minute
-	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, 5*time.Second)
+	config.PingTimeout = pingTimeout
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
+	config.ConnConfig.Tracer = limiter{db.options.Timeout}
 	config.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{db.options.Schema}.Sanitize()
 	config.ConnConfig.RuntimeParams["application_name"] = cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "feedbox")
 	// An acknowledged commit must be on disk, even if the default of the database is off.
@@ -61,6 +68,7 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	// All frequent queries have an index. A plan made while a table was small would scan the
 	// whole table, and the server keeps it until the table is analyzed again.
 	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	config.ConnConfig.DialFunc = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
 	if db.options.Dial != nil {
 		config.ConnConfig.DialFunc = db.options.Dial
 	}

@@ -68,5 +68,13 @@
 // order, so whole pages become free and are reused, and the table does not grow. Partitions by
 // time would save the deletes but require the right to create tables at run time.
 //
+// # Silence
+//
+// A server that does not answer keeps no caller waiting. Each statement has a limit (DBOptions.Timeout,
+// 15 s), and so has the wait for a connection (10 s), after which the fault is Unavailable. The driver
+// closes the connection of such a statement, and asks the server to cancel it on a new one. Connections
+// that were idle for a second are pinged before use, for 2 s at most. Commits of the API have a shorter
+// limit, unitofwork.Options.AttemptTimeout, and leases that of their keeper.
+//
 // The package starts no goroutines, except those of pgxpool, which DB.Close ends.
 package postgres

@@ -72,18 +72,24 @@ func (f *Feed) Source(ctx context.Context) (changefeed.Source, error) {
 
 // Now implements changefeed.Feed. An open transaction may have a lower id than a committed one. So
 // Now waits until the open transactions have ended, and then returns the position of the last
-// event that they and earlier ones have stored.
+// event that they and earlier ones have stored. It waits for DBOptions.Timeout at most.
 func (f *Feed) Now(ctx context.Context, _ changefeed.FeedRange) (string, error) {
 	const what = "find the end of the feed"
 	var began, horizon, last uint64
+	ctx, cancel := context.WithTimeoutCause(ctx, f.db.options.Timeout, errHeld)
+	defer cancel()
 	err := f.db.row(ctx, what, nil, []any{&began}, `SELECT pg_snapshot_xmax(pg_current_snapshot())`)
 	for err == nil && horizon < began {
 		if err = f.db.row(ctx, what, nil, []any{&horizon, &last}, nowQuery, began); err == nil && horizon < began {
-			err = recordstore.Pause(ctx, maxPoll)
+			if err = recordstore.Pause(ctx, maxPoll); err != nil {
+				err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			}
 		}
 	}
 	return recordstore.Token(last), asFault(what, err)
 }
+
+var errHeld = errors.New("an open transaction holds back the feed; feedbox doctor names it")
 
 // nowQuery returns the horizon and the last event before a transaction.
 const nowQuery = `SELECT pg_snapshot_xmin(pg_current_snapshot()),

@@ -26,6 +26,7 @@ const schemaVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
 // Migrate creates the schema or migrates it to this version. Several processes may call it at the
 // same time.
 func (db *DB) Migrate(ctx context.Context) error {
+	ctx = withLimit(ctx, migrateTimeout)
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		schema := pgx.Identifier{db.options.Schema}.Sanitize()
 		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('feedbox ' || current_setting('search_path'), 0))`); err != nil {

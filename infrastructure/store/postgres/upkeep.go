@@ -64,6 +64,7 @@ var sweeps = []string{
 
 // Sweep deletes all expired rows.
 func (u Upkeep) Sweep(ctx context.Context) error {
+	ctx = withLimit(ctx, upkeepTimeout)
 	for _, sweep := range sweeps {
 		for gone := int64(sweepBatch); gone == sweepBatch; {
 			done, err := u.DB.pool.Exec(ctx, sweep, sweepBatch)

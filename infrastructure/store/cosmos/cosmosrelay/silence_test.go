@@ -1,0 +1,165 @@
+package cosmosrelay_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/relay/relayport"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/cosmosrelay"
+)
+
+// silentService is a transport to a service that does not respond.
+type silentService struct {
+	account bool // except with the properties of the account
+	headers bool // except with the headers of a response
+}
+
+func (s silentService) Do(r *http.Request) (*http.Response, error) {
+	respond := func(body io.ReadCloser) (*http.Response, error) {
+		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: body, Request: r}, nil
+	}
+	switch {
+	case s.account && strings.Trim(r.URL.Path, "/") == "":
+		const region = `[{"name":"West Europe","databaseAccountEndpoint":"https://account.example/"}]`
+		return respond(io.NopCloser(strings.NewReader(`{"id":"account","writableLocations":` + region + `,"readableLocations":` + region + `}`)))
+	case s.headers:
+		return respond(silentBody{r.Context()})
+	}
+	<-r.Context().Done()
+	return nil, r.Context().Err()
+}
+
+type silentBody struct{ ctx context.Context }
+
+func (b silentBody) Read([]byte) (int, error) { <-b.ctx.Done(); return 0, b.ctx.Err() }
+func (silentBody) Close() error               { return nil }
+
+// Each operation on a silent service ends: 10 s after a request, and 15 s after the first use of a client.
+func TestOperationsEndIfTheServiceIsSilent(t *testing.T) {
+	whole := changefeed.FeedRange{Min: "", Max: "FF"}
+	operations := map[string]func(ctx context.Context, s *relayport.Store) error{
+		"verify": func(ctx context.Context, s *relayport.Store) error { return s.Verify(ctx) },
+		"source": func(ctx context.Context, s *relayport.Store) error { _, err := s.Feed.Source(ctx); return err },
+		"ranges": func(ctx context.Context, s *relayport.Store) error { _, err := s.Feed.Ranges(ctx); return err },
+		"now":    func(ctx context.Context, s *relayport.Store) error { _, err := s.Feed.Now(ctx, whole); return err },
+		"read": func(ctx context.Context, s *relayport.Store) error {
+			_, err := s.Feed.Read(ctx, changefeed.ReadRequest{Range: whole, MaxItems: 10})
+			return err
+		},
+		"event": func(ctx context.Context, s *relayport.Store) error {
+			_, err := s.Events.Event(ctx, "k", "e")
+			return err
+		},
+		"events": func(ctx context.Context, s *relayport.Store) error { _, err := s.Events.OfKey(ctx, "k"); return err },
+		"leases": func(ctx context.Context, s *relayport.Store) error { _, err := s.Leases.List(ctx, "x"); return err },
+		"lease":  func(ctx context.Context, s *relayport.Store) error { _, err := s.Leases.Read(ctx, "x"); return err },
+		"create": func(ctx context.Context, s *relayport.Store) error {
+			_, err := s.Leases.Create(ctx, changefeed.Record{ID: "x", Body: []byte(`{"id":"x"}`)})
+			return err
+		},
+		"replace": func(ctx context.Context, s *relayport.Store) error {
+			_, err := s.Leases.Replace(ctx, changefeed.Record{ID: "x", ETag: "1", Body: []byte(`{"id":"x"}`)})
+			return err
+		},
+		"delete": func(ctx context.Context, s *relayport.Store) error { return s.Leases.Delete(ctx, "x", "1") },
+		"gate":   func(ctx context.Context, s *relayport.Store) error { _, err := s.Parked.Gate(ctx, "k"); return err },
+		"park": func(ctx context.Context, s *relayport.Store) error {
+			_, err := s.Parked.Park(ctx, "k", []relay.ParkedEvent{{ID: "e", Key: "k"}}, &relay.Closing{Event: "e"})
+			return err
+		},
+	}
+	for name, do := range operations {
+		for _, service := range []silentService{{}, {account: true}, {account: true, headers: true}} {
+			t.Run(fmt.Sprintf("%s %+v", name, service), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := cosmos.ClientConfig{Endpoint: "https://account.example", Key: "a2V5"}
+					c.Options.Transport = service
+					client, err := cosmos.NewClient(c)
+					if err != nil {
+						t.Fatal(err)
+					}
+					store, err := cosmosrelay.NewStore(client, &cosmosrelay.Options{Database: "shop"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					limit := 10 * time.Second
+					if !service.account {
+						limit = 15 * time.Second
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+					defer cancel()
+					began := time.Now()
+					err = do(ctx, &store)
+					if took := time.Since(began); err == nil || took > limit {
+						t.Errorf("error %v after %v, want one within %v", err, took, limit)
+					}
+					time.Sleep(5 * time.Minute) // the client refreshes the properties of the account
+				})
+			})
+		}
+	}
+}
+
+// quietPages is a transport that loses the rest of each page of the feed after its first byte.
+type quietPages struct{ *http.Client }
+
+func (q quietPages) Do(r *http.Request) (*http.Response, error) {
+	resp, err := q.Client.Do(r)
+	if err == nil && r.Header.Get("A-IM") != "" && resp.StatusCode == http.StatusOK {
+		resp.Body = quietBody{io.MultiReader(io.LimitReader(resp.Body, 1), silentBody{r.Context()}), resp.Body}
+	}
+	return resp, err
+}
+
+type quietBody struct {
+	io.Reader
+	io.Closer
+}
+
+// The limit of a request includes the body, also that of a page, which the feed reads itself.
+func TestReadEndsIfAPageStopsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	emulator := cosmosemu.StartT(t)
+	if err := emulator.CreateContainer("shop", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{cosmos.PartitionKeyPath}, DefaultTTL: -1}); err != nil {
+		t.Fatal(err)
+	}
+	c := cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Key: emulator.Key()}
+	c.Options.Transport = quietPages{emulator.HTTPClient()}
+	c.Options.Retry.TryTimeout = time.Second
+	c.Options.PerCallPolicies = cosmosfeed.ClientOptions(nil).PerCallPolicies
+	client, err := cosmos.NewClient(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	container, err := client.NewContainer("shop", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(`{"id":"e","partitionKey":"k"}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	feed, err := cosmosfeed.NewFeed(client, "shop", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = feed.Read(ctx, changefeed.ReadRequest{Range: changefeed.FeedRange{Min: "", Max: "FF"}, MaxItems: 10})
+	if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+		t.Errorf("error %v, want the timeout of the request before that of the caller", err)
+	}
+}

@@ -1,0 +1,161 @@
+package firestore
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"github.com/google/uuid"
+	"google.golang.org/api/option"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"feedbox/changefeed"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
+	"feedbox/infrastructure/store/unitofwork"
+)
+
+// silentServer sends a number of documents to each query, one each pause, and then nothing. It answers
+// no other call.
+type silentServer struct {
+	pb.UnimplementedFirestoreServer
+	documents int
+	pause     time.Duration
+	end       bool // end the query after the documents
+}
+
+func (s *silentServer) RunQuery(_ *pb.RunQueryRequest, stream pb.Firestore_RunQueryServer) error {
+	for n := range s.documents {
+		select {
+		case <-time.After(s.pause):
+		case <-stream.Context().Done():
+			return stream.Context().Err()
+		}
+		d := &pb.Document{Name: fmt.Sprint("d/", n), CreateTime: timestamppb.Now(), UpdateTime: timestamppb.Now()}
+		if err := stream.Send(&pb.RunQueryResponse{Document: d}); err != nil {
+			return err
+		}
+	}
+	if s.end {
+		return nil
+	}
+	return silent(stream.Context())
+}
+
+func silent(ctx context.Context) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func (*silentServer) BatchGetDocuments(_ *pb.BatchGetDocumentsRequest, stream pb.Firestore_BatchGetDocumentsServer) error {
+	return silent(stream.Context())
+}
+
+func (*silentServer) RunAggregationQuery(_ *pb.RunAggregationQueryRequest, stream pb.Firestore_RunAggregationQueryServer) error {
+	return silent(stream.Context())
+}
+
+func (*silentServer) Commit(ctx context.Context, _ *pb.CommitRequest) (*pb.CommitResponse, error) {
+	return nil, silent(ctx)
+}
+
+// inSilence runs a test with a database whose server is s, or accepts connections and sends nothing if s
+// is nil.
+func inSilence(t *testing.T, s *silentServer, test func(t *testing.T, db *DB)) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := bufconn.Listen(1 << 16)
+		server := grpc.NewServer()
+		if s != nil {
+			pb.RegisterFirestoreServer(server, s)
+			go func() { _ = server.Serve(listener) }()
+		}
+		db, err := Open(t.Context(), Options{Project: "p", Client: []option.ClientOption{
+			option.WithEndpoint("passthrough:///memory"), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithInsecure()), //nolint:staticcheck // it overrides the client's credentials
+			option.WithGRPCDialOption(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+				return listener.DialContext(ctx)
+			})),
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(t, db)
+		db.Close()
+		server.Stop()
+		_ = listener.Close()
+	})
+}
+
+// Each operation on a silent server ends within its limit, with a fault that says that the store does
+// not answer.
+func TestOperationsEndIfTheServerIsSilent(t *testing.T) {
+	id := uuid.New()
+	all := changefeed.ReadRequest{Range: changefeed.FeedRange{Min: "", Max: "FF"}, MaxItems: 10}
+	feed := func(db *DB) *Feed {
+		f, err := NewFeed(db, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	for name, do := range map[string]func(ctx context.Context, db *DB) error{
+		"verify": func(ctx context.Context, db *DB) error { return db.Verify(ctx) },
+		"oldest": func(ctx context.Context, db *DB) error { _, _, err := db.Oldest(ctx); return err },
+		"walk":   func(ctx context.Context, db *DB) error { return db.Walk(ctx, func([]byte) error { return nil }) },
+		"add":    func(ctx context.Context, db *DB) error { return db.AddEvent(ctx, "k", "e", "{}", -1) },
+		"now":    func(ctx context.Context, db *DB) error { _, err := feed(db).Now(ctx, all.Range); return err },
+		"read":   func(ctx context.Context, db *DB) error { _, err := feed(db).Read(ctx, all); return err },
+		"leases": func(ctx context.Context, db *DB) error { _, err := Leases{db}.List(ctx, "x"); return err },
+		"lease":  func(ctx context.Context, db *DB) error { _, err := Leases{db}.Read(ctx, "x"); return err },
+		"create": func(ctx context.Context, db *DB) error {
+			_, err := Leases{db}.Create(ctx, changefeed.Record{ID: "x"})
+			return err
+		},
+		"gate":  func(ctx context.Context, db *DB) error { _, _, err := Parked{db}.Find(ctx, "k", nil); return err },
+		"gates": func(ctx context.Context, db *DB) error { _, err := Parked{db}.Gates(ctx, true); return err },
+		"change gate": func(ctx context.Context, db *DB) error {
+			_, err := Parked{db}.Commit(ctx, &parked.Change{})
+			return err
+		},
+		"event":  func(ctx context.Context, db *DB) error { _, err := Records{db}.Event(ctx, "k", "e"); return err },
+		"events": func(ctx context.Context, db *DB) error { _, err := Records{db}.Events(ctx, "k"); return err },
+		"save": func(ctx context.Context, db *DB) error {
+			return Records{db}.Save(ctx, &recordstore.Change{Change: &unitofwork.Change{ID: id}})
+		},
+		"aggregate": func(ctx context.Context, db *DB) error { _, err := Records{db}.Aggregate(ctx, "x", id); return err },
+	} {
+		for kind, server := range map[string]*silentServer{"connection": nil, "server": {}, "stream": {documents: 3}} {
+			t.Run(name+" silent "+kind, func(t *testing.T) {
+				inSilence(t, server, func(t *testing.T, db *DB) {
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+					defer cancel()
+					began := time.Now()
+					err := do(ctx, db)
+					if took := time.Since(began); took > 15*time.Second {
+						t.Errorf("took %v, want 15 s at most", took)
+					}
+					if fault.KindOf(err) != fault.Unavailable && code(err) != codes.DeadlineExceeded { // leases have no faults
+						t.Errorf("error %v, want that the store does not answer", err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A long reply over a slow link is no silence.
+func TestSlowQueryIsReadToItsEnd(t *testing.T) {
+	inSilence(t, &silentServer{documents: 20, pause: 10 * time.Second, end: true}, func(t *testing.T, db *DB) {
+		n := 0
+		if err := db.scan(t.Context(), oldest(), time.Time{}, func(*pb.Document) bool { n++; return true }); err != nil || n != 20 {
+			t.Errorf("%d documents and error %v, want 20", n, err)
+		}
+	})
+}

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"feedbox/changefeed"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
+	"feedbox/infrastructure/store/unitofwork"
+)
+
+// silentServer accepts logins, unless it is mute, and answers no statement.
+type silentServer struct {
+	mute  bool
+	tasks sync.WaitGroup
+}
+
+func (s *silentServer) dial(context.Context, string, string) (net.Conn, error) {
+	near, far := net.Pipe()
+	s.tasks.Go(func() {
+		defer func() { _ = far.Close() }()
+		b := pgproto3.NewBackend(far, far)
+		if s.mute {
+			_, _ = far.Read(make([]byte, 1)) // then nothing, until the client closes
+			_, _ = far.Read(make([]byte, 1<<20))
+			for {
+				if _, err := far.Read(make([]byte, 1<<20)); err != nil {
+					return
+				}
+			}
+		}
+		if _, err := b.ReceiveStartupMessage(); err != nil {
+			return
+		}
+		b.Send(&pgproto3.AuthenticationOk{})
+		b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+		if b.Flush() != nil {
+			return
+		}
+		for {
+			if _, err := b.Receive(); err != nil {
+				return
+			}
+		}
+	})
+	return near, nil
+}
+
+// Each operation on a silent server ends within its limit, with a fault that says that the store
+// does not answer.
+func TestOperationsEndIfTheServerIsSilent(t *testing.T) {
+	id := uuid.New()
+	all := changefeed.ReadRequest{Range: changefeed.FeedRange{Min: "", Max: "FF"}, MaxItems: 10}
+	feed := func(db *DB) *Feed {
+		f, err := NewFeed(db, &FeedOptions{Ranges: 1, Hold: 250 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	operations := map[string]func(ctx context.Context, db *DB) error{
+		"verify":  func(ctx context.Context, db *DB) error { return db.Verify(ctx) },
+		"migrate": func(ctx context.Context, db *DB) error { return db.Migrate(ctx) },
+		"clock":   func(ctx context.Context, db *DB) error { _, err := db.Clock(ctx); return err },
+		"oldest":  func(ctx context.Context, db *DB) error { _, err := db.OldestTransaction(ctx); return err },
+		"size":    func(ctx context.Context, db *DB) error { _, err := db.Size(ctx); return err },
+		"sweep":   func(ctx context.Context, db *DB) error { return Upkeep{DB: db, Log: slog.Default()}.Sweep(ctx) },
+		"source":  func(ctx context.Context, db *DB) error { _, err := feed(db).Source(ctx); return err },
+		"now":     func(ctx context.Context, db *DB) error { _, err := feed(db).Now(ctx, all.Range); return err },
+		"read":    func(ctx context.Context, db *DB) error { _, err := feed(db).Read(ctx, all); return err },
+		"leases":  func(ctx context.Context, db *DB) error { _, err := Leases{db}.List(ctx, "x"); return err },
+		"lease":   func(ctx context.Context, db *DB) error { _, err := Leases{db}.Read(ctx, "x"); return err },
+		"create": func(ctx context.Context, db *DB) error {
+			_, err := Leases{db}.Create(ctx, changefeed.Record{ID: "x"})
+			return err
+		},
+		"replace": func(ctx context.Context, db *DB) error {
+			_, err := Leases{db}.Replace(ctx, changefeed.Record{ID: "x"})
+			return err
+		},
+		"delete":  func(ctx context.Context, db *DB) error { return Leases{db}.Delete(ctx, "x", "1") },
+		"gate":    func(ctx context.Context, db *DB) error { _, _, err := Parked{db}.Find(ctx, "k", nil); return err },
+		"gates":   func(ctx context.Context, db *DB) error { _, err := Parked{db}.Gates(ctx, true); return err },
+		"first":   func(ctx context.Context, db *DB) error { _, err := Parked{db}.First(ctx, "k", 1, 1<<20); return err },
+		"skipped": func(ctx context.Context, db *DB) error { _, err := Parked{db}.Skipped(ctx, "k"); return err },
+		"change gate": func(ctx context.Context, db *DB) error {
+			_, err := Parked{db}.Commit(ctx, &parked.Change{})
+			return err
+		},
+		"event":  func(ctx context.Context, db *DB) error { _, err := Records{db}.Event(ctx, "k", "e"); return err },
+		"events": func(ctx context.Context, db *DB) error { _, err := Records{db}.Events(ctx, "k"); return err },
+		"replace event": func(ctx context.Context, db *DB) error {
+			_, err := Records{db}.ReplaceEvent(ctx, "k", "e", recordstore.StoredEvent{}, nil)
+			return err
+		},
+		"save": func(ctx context.Context, db *DB) error {
+			return Records{db}.Save(ctx, &recordstore.Change{Change: &unitofwork.Change{ID: id}})
+		},
+		"saved": func(ctx context.Context, db *DB) error {
+			_, _, err := Records{db}.Saved(ctx, &recordstore.Change{Change: &unitofwork.Change{ID: id}})
+			return err
+		},
+		"aggregate":  func(ctx context.Context, db *DB) error { _, err := Records{db}.Aggregate(ctx, "x", id); return err },
+		"aggregates": func(ctx context.Context, db *DB) error { _, err := Records{db}.Aggregates(ctx, "x", id, 1); return err },
+		"tombstone":  func(ctx context.Context, db *DB) error { _, err := Records{db}.Earlier(ctx, id); return err },
+		"request":    func(ctx context.Context, db *DB) error { _, err := Records{db}.Request(ctx, id, "r"); return err },
+		"audit":      func(ctx context.Context, db *DB) error { _, err := Records{db}.Audits(ctx, id, 0, 1); return err },
+	}
+	limits := map[string]time.Duration{"migrate": migrateTimeout, "sweep": upkeepTimeout}
+	for name, do := range operations {
+		for _, mute := range []bool{true, false} {
+			t.Run(fmt.Sprintf("%s mute=%t", name, mute), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					server := &silentServer{mute: mute}
+					db, err := Open("postgres://user@127.0.0.1/app?sslmode=disable", &DBOptions{Dial: server.dial})
+					if err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Hour)
+					defer cancel()
+					limit := acquireTimeout + max(limits[name], defaultTimeout)
+					began := time.Now()
+					err = do(ctx, db)
+					if took := time.Since(began); took > limit {
+						t.Errorf("took %v, want %v at most", took, limit)
+					}
+					if fault.KindOf(err) != fault.Unavailable {
+						t.Errorf("error %v, want that the store does not answer", err)
+					}
+					began = time.Now()
+					db.Close()
+					if took := time.Since(began); took > 20*time.Second {
+						t.Errorf("the database closed after %v", took)
+					}
+					server.tasks.Wait()
+				})
+			})
+		}
+	}
+}
+
+// A read of the feed ends within the 30 s that a processor waits for it, also while another read
+// of the feed polls.
+func TestConcurrentReadsEndIfTheServerIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &silentServer{}
+		db, err := Open("postgres://user@127.0.0.1/app?sslmode=disable&pool_max_conns=2", &DBOptions{Dial: server.dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		feed, err := NewFeed(db, &FeedOptions{Ranges: 1, Hold: 250 * time.Millisecond})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var reads sync.WaitGroup
+		for range 8 {
+			reads.Go(func() {
+				began := time.Now()
+				_, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FeedRange{Min: "", Max: "FF"}, MaxItems: 10})
+				if took := time.Since(began); err == nil || took > 30*time.Second {
+					t.Errorf("error %v after %v", err, took)
+				}
+			})
+		}
+		reads.Wait()
+		db.Close()
+		server.tasks.Wait()
+	})
+}
+
+func TestEveryTimeoutNamesTheOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &silentServer{}
+		db, err := Open("postgres://user@127.0.0.1/app?sslmode=disable", &DBOptions{Dial: server.dial, Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err = db.Clock(t.Context())
+		if took := time.Since(began); took != time.Second || !strings.Contains(err.Error(), "read the server's clock") {
+			t.Errorf("error %v after %v", err, took)
+		}
+		db.Close()
+		server.tasks.Wait()
+	})
+}
