@@ -5,13 +5,18 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/servicebus/internal/wire"
 	"feedbox/infrastructure/emulator/busemu"
 )
 
@@ -203,6 +208,73 @@ func TestLateOutcomesOfASilentLinkKeepTheOrder(t *testing.T) {
 		}
 		if diff := cmp.Diff(map[string][]string{"a": {"a.1", "a.2", "a.3"}}, idsByKey(w.received(t))); diff != "" {
 			t.Errorf("received (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// quietConn is a connection that loses all traffic after quiet is set.
+type quietConn struct {
+	net.Conn
+	quiet *atomic.Bool
+}
+
+func (c quietConn) Read(b []byte) (int, error) {
+	for {
+		n, err := c.Conn.Read(b)
+		if err != nil || !c.quiet.Load() {
+			return n, err
+		}
+	}
+}
+
+func (c quietConn) Write(b []byte) (int, error) {
+	if c.quiet.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// A firewall has forgotten the connection. Each call ends within the limits of a send and of the closes,
+// and a new connection works.
+func TestSilentNetworkEndsSends(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close(t)
+		quiet := &atomic.Bool{}
+		client, err := NewClient(ClientConfig{ConnectionString: w.server.ConnectionString(), Dial: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			conn, err := w.dial(ctx, args)
+			if w.connections() > 1 {
+				return conn, err
+			}
+			return quietConn{conn, quiet}, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := NewPublisher(client, "contacts", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		quiet.Store(true)
+		began := time.Now()
+		for n := range 10 {
+			call := time.Now()
+			err := p.Publish(t.Context(), []relay.Group{group(fmt.Sprint("key", n), 10)})
+			if took := time.Since(call); took > wire.ConnectTimeout+5*time.Second {
+				t.Errorf("call %d took %v", n, took)
+			}
+			if err == nil {
+				break
+			}
+		}
+		if took := time.Since(began); took > 2*time.Minute || w.connections() != 2 {
+			t.Errorf("sent after %v over %d connections, want within 2 minutes over the second", took, w.connections())
+		}
+		if err := client.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -94,11 +94,18 @@ func (c *Conn) refresh(ctx context.Context) {
 			return
 		}
 		for _, path := range paths {
-			if err := c.Claim(ctx, path); err != nil && ctx.Err() == nil {
+			if err := c.reclaim(ctx, path); err != nil && ctx.Err() == nil {
 				c.log.WarnContext(ctx, "token not refreshed", "path", path, "error", err)
 			}
 		}
 	}
+}
+
+// reclaim is Claim with a timeout, because a credential may wait without a limit for its service.
+func (c *Conn) reclaim(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
+	defer cancel()
+	return c.Claim(ctx, path)
 }
 
 // nextRefresh returns the time until the next refresh and the paths to refresh.
