@@ -29,9 +29,10 @@ func Refuse(err error) error {
 }
 
 // WaitUntil marks the error of a document that waits for an event outside itself, such as
-// the end of an outage, until t at least; a zero t is unknown. That time does not count towards
-// Options.WaitLimit. Without WaitUntil, or with a zero t, a waiting document is retried after
-// Options.RetryMin, growing to RetryMax. WaitUntil(t, nil) is nil.
+// the end of an outage, until t at least. That time does not count towards
+// Options.WaitLimit. A zero t, or one that has passed, means that the time is not known. A
+// waiting document is retried after Options.RetryMin, growing to RetryMax, and not before t.
+// WaitUntil(t, nil) is nil.
 func WaitUntil(t time.Time, err error) error {
 	if err == nil {
 		return nil
@@ -54,7 +55,8 @@ func (e *wait) Unwrap() error { return e.error }
 type verdict struct {
 	kind      verdictKind
 	err       error
-	notBefore time.Time // of waiting, zero if unknown
+	outside   bool      // of waiting: see WaitUntil
+	notBefore time.Time // of outside, zero if unknown
 }
 
 type verdictKind uint8
@@ -75,7 +77,7 @@ func verdictOf(err error) verdict {
 	}
 	v := verdict{kind: waiting, err: err}
 	if w, ok := errors.AsType[*wait](err); ok {
-		v.notBefore = w.until
+		v.outside, v.notBefore = true, w.until
 	}
 	return v
 }

@@ -26,13 +26,13 @@ func TestVerdictsAfterACall(t *testing.T) {
 		"the call failed":                    {2, nil, failed, []verdict{{err: failed}, {err: failed}}, failed},
 		"one was refused by the call":        {1, nil, refuses, []verdict{{kind: refused, err: refuses}}, refuses},
 		"one of several was refused":         {2, nil, refuses, []verdict{{err: refuses}, {err: refuses}}, refuses},
-		"the call waits":                     {2, nil, waits, []verdict{{err: waits, notBefore: until}, {err: waits, notBefore: until}}, waits},
+		"the call waits":                     {2, nil, waits, []verdict{{err: waits, outside: true, notBefore: until}, {err: waits, outside: true, notBefore: until}}, waits},
 		"the first is not answered for":      {2, map[int]error{1: nil}, nil, []verdict{silent, ok}, errUnanswered},
 		"the last is not answered for":       {2, map[int]error{0: nil}, nil, []verdict{ok, silent}, errUnanswered},
 		"one is answered for, then it fails": {2, map[int]error{0: nil}, failed, []verdict{ok, {err: failed}}, failed},
 		"an answer before silence":           {3, map[int]error{1: failed, 2: nil}, nil, []verdict{silent, {kind: waiting, err: failed}, ok}, failed},
 		"the first of two answers":           {2, map[int]error{0: failed, 1: refuses}, nil, []verdict{{kind: waiting, err: failed}, {kind: refused, err: refuses}}, failed},
-		"one waits until a time":             {2, map[int]error{0: waits, 1: nil}, nil, []verdict{{kind: waiting, err: waits, notBefore: until}, ok}, waits},
+		"one waits until a time":             {2, map[int]error{0: waits, 1: nil}, nil, []verdict{{kind: waiting, err: waits, outside: true, notBefore: until}, ok}, waits},
 	} {
 		b := Batch{Items: make([]Item, c.items), answers: &answers{}}
 		for i, err := range c.answers {

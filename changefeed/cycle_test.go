@@ -144,7 +144,7 @@ func TestAbandonedSplitsAreCompletedAndSwept(t *testing.T) {
 func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 	long := time.Unix(500, 0).UTC()
 	rewind := &RangeToken{Range: FullRange(), Continuation: `"2"`}
-	failed := []DocumentAttempts{{"6:a", 2}}
+	failed := Ahead{LSN: 9, Held: []HeldKey{{LSN: 6, ID: "a", Refusals: 2}}}
 	for name, tt := range map[string]struct {
 		request  Request
 		health   Health
@@ -152,11 +152,11 @@ func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 		fails    error
 		reported error
 	}{
-		"nothing was asked":      {want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed}},
+		"nothing was asked":      {want: Lease{Continuation: `"5"`, LSN: 5, Ahead: failed}},
 		"a rewind":               {request: Request{Rewind: rewind}, want: Lease{Continuation: `"2"`}},
-		"a retry":                {request: Request{Retry: true}, health: Stopped, want: Lease{Continuation: `"5"`, LSN: 5}},
-		"a release, and a pause": {request: Request{Release: true, Paused: true}, want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed, Request: Request{Paused: true}}},
-		"it was stopped":         {health: Stopped, want: Lease{Continuation: `"5"`, LSN: 5, Attempts: failed, Health: Retrying}},
+		"a retry":                {request: Request{Retry: true}, health: Stopped, want: Lease{Continuation: `"5"`, LSN: 5, Ahead: Ahead{LSN: 9, Held: []HeldKey{{LSN: 6, ID: "a"}}}}},
+		"a release, and a pause": {request: Request{Release: true, Paused: true}, want: Lease{Continuation: `"5"`, LSN: 5, Ahead: failed, Request: Request{Paused: true}}},
+		"it was stopped":         {health: Stopped, want: Lease{Continuation: `"5"`, LSN: 5, Ahead: failed, Health: Retrying}},
 		"another was first":      {fails: ErrETagMismatch},
 		"the store is away":      {fails: errTest, reported: errTest},
 	} {
@@ -166,7 +166,7 @@ func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 			r := newRun(e)
 			l := e.leaseOf(FullRange())
 			l.Owner, l.Incarnation, l.Expiry, l.Epoch, l.Timestamp = "b", "2", time.Hour, 4, long
-			l.Continuation, l.LSN, l.Request, l.Health, l.Attempts, l.Handoff = `"5"`, 5, tt.request, tt.health, failed, "a/1"
+			l.Continuation, l.LSN, l.Request, l.Health, l.Ahead, l.Handoff = `"5"`, 5, tt.request, tt.health, failed, "a/1"
 			l = d.keep(t, l)
 			if tt.fails != nil {
 				d.fail["replace"] = tt.fails
@@ -189,7 +189,7 @@ func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 			}
 			want := e.leaseOf(FullRange())
 			want.Owner, want.Incarnation, want.Expiry, want.Epoch, want.Timestamp = "a", r.incarnation, r.opts.Expiry, 5, time.Now().UTC().Round(0)
-			want.Continuation, want.LSN, want.Request, want.Health, want.Attempts = tt.want.Continuation, tt.want.LSN, tt.want.Request, tt.want.Health, tt.want.Attempts
+			want.Continuation, want.LSN, want.Request, want.Health, want.Ahead = tt.want.Continuation, tt.want.LSN, tt.want.Request, tt.want.Health, tt.want.Ahead
 			synctest.Wait() // the worker reads, and has nothing to write
 			d.expect(t, name, want)
 			d.expectEvents(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", Written: long})

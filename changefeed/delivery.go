@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -82,6 +81,7 @@ func (d *delivery) countHandled(items []Item, verdicts []verdict) {
 	}
 	d.keeper.change(func(l *Lease) urgency {
 		l.Handled, l.Delivered = l.Handled+n, max(l.Delivered, last)
+		d.keeper.items += int(n)
 		return later
 	})
 }
@@ -173,17 +173,4 @@ func (d *delivery) checkpoint(ctx context.Context, batch *Batch, p *page) error 
 	d.state.Unlock()
 	d.keeper.advance(p.token, p.count, p.lsn, p.changed)
 	return d.keeper.flush(ctx)
-}
-
-// countAttempt adds a refusal of the document and reports whether it was the last one
-// allowed. It is stored at once, because attempts must survive a crash.
-func (d *delivery) countAttempt(item *Item) (exhausted bool) {
-	name := documentName(item)
-	d.keeper.change(func(l *Lease) urgency {
-		var n int
-		l.Attempts, n = addAttempt(slices.Clone(l.Attempts), name)
-		exhausted = d.opts.MaxAttempts > 0 && n >= d.opts.MaxAttempts
-		return now
-	})
-	return exhausted
 }

@@ -25,8 +25,9 @@
 //     time, on any number of hosts and lanes, across crashes, hand-offs, splits and
 //     merges.
 //   - A crash, a lost lease or a drain that runs out of time causes redelivery of changes
-//     after the last checkpoint: at most those handled within Options.CheckpointEvery
-//     plus those in flight. Balancing, draining and splitting redeliver nothing.
+//     that the last write of the lease did not record as done: at most those handled within
+//     Options.CheckpointEvery plus those in flight, also while a key is held. Balancing,
+//     draining and splitting redeliver nothing.
 //   - No host begins a delivery once another host may have begun one for the same range.
 //     No lease can exclude one exception, the zombie: a process that is stopped between
 //     its check of the lease and its send, and wakes after its lease was taken. The
@@ -108,7 +109,40 @@
 //	   ▲            │                         │
 //	   └── room ────┴──── finished pages ◀────┘
 //	                            │
-//	                 low-water checkpoint ─▶ keeper ─▶ store
+//	          low-water checkpoint, ahead ─▶ keeper ─▶ store
+//
+// The progress of a range is its checkpoint and what is done ahead of it:
+//
+//	          checkpoint        k, from LSN 5              ahead (LSN 9)
+//	──────────────┤──── 3 ──── 4 ──── 5 k ─── 6 ──── 7 k ──── 9 ├─── 10 ─── 11 ──▶
+//	everything    │   done    done   held    done   held    done │ not done, in lanes,
+//	is done       │                                              │ or not read
+//
+// The checkpoint is the page before the first change that is not done. It is correct for
+// every reader, also of another product. Beside it the record has Lease.Ahead: the LSN up to
+// which all pages have left the lanes, and the held keys with the LSN of their first change
+// that is not done. A change up to that LSN is done unless its key is held and its LSN is not
+// below the key's. Both are written together, as often as the checkpoint.
+//
+// A session skips what was done ahead of the checkpoint when it began. It keeps the former
+// Ahead in the record until it has read past it. Skipped changes do not count as handled.
+//
+//	restart, crash   the record's Ahead is skipped; later changes are redelivered
+//	hand-off, split  the same: the children inherit Ahead, and drop keys they do not have
+//	merge            the same: a position of the feed is an LSN, so LSNs compare as
+//	                 positions do. If LSNs decrease within a session, Ahead is dropped
+//	rewind           Ahead is dropped
+//	another product  Ahead is dropped if it moved the checkpoint: Ahead.Position proves that
+//	                 checkpoint, history and Ahead belong together
+//	manual handler   has no Ahead: its checkpoint alone counts
+//
+// A held key keeps a share of the range's memory. Later changes of the key are dropped and
+// count as not done. When the others are done, another session begins at the checkpoint, and
+// everything but that key is skipped. So one key stops neither the range nor its memory.
+//
+// The record lists some 500 held keys. If there are more, Ahead ends before the first key
+// that is not listed, and reading stops 100 × ReadAheadItems changes later. If held documents
+// fill ReadAheadItems, reading stops, too, as it should in an outage.
 //
 // A range that is caught up is read again once a lane is free, because a page read while
 // all lanes are busy would only wait for them.
@@ -129,13 +163,15 @@
 //	                                or waiting for WaitLimit ─▶ Options.Poison
 //
 // Only that key is held. Other keys continue, and their finished pages do not stay in
-// memory. A host never redelivers a handled document while it owns the range. Only
-// refusals are counted, in the lease. A failed call without a refusal may be the fault of
+// memory. Refusals are counted with the held document. The lease lists the counts of the
+// first documents of keys, so that they survive a crash; they leave the list with their key.
+// A failed call without a refusal may be the fault of
 // any of its documents or of a dependency of the handler. Then one document is retried
 // alone, with growing pauses while nothing is handled, and twice as many after each
 // success. A document that waits while others are handled goes to
 // Options.DeadLetter after Options.WaitLimit, or earlier if held documents fill the
-// range's memory.
+// range's memory. Time in which a document waits for an event outside itself (WaitUntil)
+// does not count.
 //
 // # Balancing
 //

@@ -16,26 +16,31 @@ type flow struct {
 	window *window
 	seed   maphash.Seed
 
-	mu       sync.Mutex // guards the fields below
-	lanes    []lane
-	held     map[string]*heldKey
-	retrying bool // the goroutine of retry runs
-	budget   int  // items in the next retry
-	pause    backoff
-	resting  time.Time // nothing is retried before
-	started  uint64    // highest page a lane has begun
-	closing  bool      // begin no further page, retry nothing
-	halted   bool      // the poison policy stopped the range: begin nothing
+	mu        sync.Mutex // guards the fields below
+	lanes     []lane
+	held      map[string]*heldKey
+	retrying  bool // the goroutine of retry runs
+	budget    int  // items in the next retry
+	pause     backoff
+	resting   time.Time // nothing is retried before
+	started   uint64    // highest page a lane has begun
+	closing   bool      // begin no further page, retry nothing
+	halted    bool      // the poison policy stopped the range: begin nothing
+	past      past
+	high      int64 // highest LSN read
+	unordered bool  // LSNs decreased
 
 	kick    signal         // check the held keys
 	free    signal         // a lane has no work
+	reread  signal         // only another session can deliver the next items of a held key
 	running sync.WaitGroup // lanes with a goroutine, and retry
 }
 
 func newFlow(d *delivery) *flow {
 	f := &flow{
 		delivery: d, window: newWindow(&d.opts, d.progress), seed: maphash.MakeSeed(), held: map[string]*heldKey{},
-		lanes: make([]lane, d.opts.Lanes), kick: newSignal(), free: newSignal(),
+		lanes: make([]lane, d.opts.Lanes), kick: newSignal(), free: newSignal(), reread: newSignal(),
+		past: newPast(d.keeper.snapshot().Ahead, d.manual()),
 	}
 	f.budget, f.pause = f.maxRetry(), f.newBackoff()
 	return f
@@ -51,12 +56,18 @@ func (f *flow) admit(src *Page) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	n := len(src.Items)
+	lsn, changed := lastOf(src.Items)
+	src.Items = slices.DeleteFunc(src.Items, func(item Item) bool { return f.skip(&item) })
 	parts := f.byLane(src)
-	p := f.window.add(src)
+	p := f.window.add(src, n-len(src.Items), lsn, changed)
 	for i, part := range parts {
 		if len(part) > 0 {
 			f.push(&f.lanes[i], segment{page: p, items: part})
 		}
+	}
+	if f.past.passed == 0 && f.high > f.past.rest {
+		f.past.passed = p.seq
 	}
 }
 

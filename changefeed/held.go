@@ -1,30 +1,36 @@
 package changefeed
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
 )
 
 // heldKey is a key with an item that is not done. Later items with the same key are queued
-// in feed order; all other keys continue. doc.go draws it.
+// in feed order, as far as they fit its share of the memory; all other keys continue. doc.go
+// draws it.
 type heldKey struct {
 	key           string
+	hash          uint64     // of key
 	items         []heldItem // in feed order
 	backoff       backoff
 	due           time.Time
 	since         time.Time // when its first item began to wait for no reason other than itself
 	attempt       int       // number of attempts
 	handledBefore int64     // items this process had handled at the last attempt
+	dropped       int64     // LSN of the first item that is not kept in memory, and must be read again; 0: none
 }
 
 // heldItem is an item that is not done.
 type heldItem struct {
-	verdict // the last one; unanswered for an item after one that is not done
-	page    *page
-	item    Item // a copy, because the page is released
-	dead    bool // the poison policy applies: refused too often,
-	waited  bool // or waited too long
+	verdict  // the last one; unanswered for an item after one that is not done
+	page     *page
+	item     Item // a copy, because the page is released
+	id       string
+	refusals int  // the only count of them; Lease.Ahead takes it from here
+	dead     bool // the poison policy applies: refused too often,
+	waited   bool // or waited too long
 }
 
 // keyOf returns the ordering key of an item. For a manual handler everything is one key,
@@ -47,18 +53,51 @@ func (f *flow) withhold(s segment) segment {
 	}
 	free := s.items[:0:0]
 	for i := range s.items {
-		if h := f.held[string(f.keyOf(&s.items[i]))]; h != nil {
-			h.items = append(h.items, heldItem{page: s.page, item: f.window.hold(s.page, &s.items[i])})
-		} else {
+		switch h := f.held[string(f.keyOf(&s.items[i]))]; {
+		case h == nil:
 			free = append(free, s.items[i])
+		case f.keeps(h, &s.items[i]):
+			f.hold(h, s.page, &s.items[i], verdict{})
+		default:
+			h.dropped = cmp.Or(h.dropped, s.items[i].LSN)
+			f.window.forget(s.page)
 		}
 	}
 	s.items = free
 	return s
 }
 
+// keeps reports whether a held key keeps its next item in memory. A transaction is kept whole,
+// because it is delivered whole. Called with mu.
+func (f *flow) keeps(h *heldKey, next *Item) bool {
+	if h.dropped != 0 || f.manual() {
+		return h.dropped == 0
+	}
+	bytes := 0
+	for i := range h.items {
+		bytes += len(h.items[i].item.Raw)
+	}
+	n := len(h.items)
+	return n > 0 && h.items[n-1].item.LSN == next.LSN || f.window.takes(n, bytes)
+}
+
 func (f *flow) newBackoff() backoff {
 	return backoff{min: f.opts.RetryMin, max: f.opts.RetryMax}
+}
+
+// hold adds an item to a held key. It continues where a former session left it: a refusal
+// counts in all sessions, and a key waits since the session before. Called with mu.
+func (f *flow) hold(h *heldKey, p *page, item *Item, v verdict) {
+	it := heldItem{verdict: v, page: p, item: f.window.hold(p, item), id: documentID(item)}
+	for _, before := range f.past.Held {
+		if before.Key != h.hash || before.LSN != item.LSN || before.ID != it.id {
+			continue
+		}
+		if it.refusals = before.Refusals; len(h.items) == 0 && !before.since.IsZero() {
+			h.since, h.attempt = before.since, before.attempt
+		}
+	}
+	h.items = append(h.items, it)
 }
 
 // settle records the outcome of a segment that was delivered for the first time.
@@ -68,6 +107,7 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 		f.window.finish(s.page, len(s.items))
 		f.mu.Lock()
 		f.adjustBudget(len(s.items), nil) // the handler's dependencies work: end the pause
+		f.saveAhead(len(s.items))
 		f.kick.send()
 		f.mu.Unlock()
 		f.report(nil)
@@ -84,10 +124,10 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 		key := string(f.keyOf(&s.items[i]))
 		h := fresh[key]
 		if h == nil {
-			h = &heldKey{key: key, backoff: f.newBackoff(), since: f.clock.Now()}
+			h = &heldKey{key: key, hash: hashOf([]byte(key)), backoff: f.newBackoff(), since: f.clock.Now(), handledBefore: f.handled.Load()}
 			fresh[key], f.held[key] = h, h
 		}
-		h.items = append(h.items, heldItem{verdict: verdicts[i], page: s.page, item: f.window.hold(s.page, &s.items[i])})
+		f.hold(h, s.page, &s.items[i], verdicts[i])
 	}
 	f.handled.Add(int64(handled))
 	f.window.finish(s.page, handled)
@@ -95,6 +135,7 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 		f.postpone(h, len(h.items))
 	}
 	f.adjustBudget(handled, verdicts)
+	f.saveAhead(handled)
 	if !f.retrying {
 		f.retrying = true
 		f.running.Go(f.retry)
@@ -102,6 +143,14 @@ func (f *flow) settle(s segment, verdicts []verdict) {
 	f.kick.send()
 	f.mu.Unlock()
 	f.report(firstFailure(verdicts))
+}
+
+// saveAhead requests a write after items were handled while a key holds the checkpoint.
+// Called with mu.
+func (f *flow) saveAhead(handled int) {
+	if handled > 0 && len(f.held) > 0 {
+		f.keeper.change(func(*Lease) urgency { return soon })
+	}
 }
 
 // report records a failure, if there is one. Then it reports success if no key is held,
@@ -126,7 +175,7 @@ type outcome struct {
 	err       error // the first answer that is not done, else the call's error
 	blamed    int   // its index in the key's items
 	refused   bool
-	outside   bool // an item waits for an event outside itself
+	outside   bool // it waits for an event outside itself: see WaitUntil
 	notBefore time.Time
 }
 
@@ -141,13 +190,13 @@ func (f *flow) outcomeOf(h *heldKey, n int) (o outcome) {
 		}
 		if it.kind == refused {
 			o.refused = true
-			it.dead = f.countAttempt(&it.item)
+			it.refusals++
+			it.dead = f.opts.MaxAttempts > 0 && it.refusals >= f.opts.MaxAttempts
+			f.keeper.rewrite() // at once, because refusals must survive a crash
 		}
+		o.outside = o.outside || it.outside
 		if it.notBefore.After(o.notBefore) {
 			o.notBefore = it.notBefore
-		}
-		if _, ok := errors.AsType[*wait](it.err); ok {
-			o.outside = true
 		}
 	}
 	return o
@@ -159,16 +208,16 @@ func (f *flow) postpone(h *heldKey, n int) {
 	o := f.outcomeOf(h, n)
 	now := f.clock.Now()
 	h.attempt++
-	switch {
-	case errors.Is(o.err, errDoubt): // no item is at fault, and the key stays due; the lease is renewed first
+	if errors.Is(o.err, errDoubt) { // no item is at fault, and the key stays due; the lease is renewed first
 		return
-	case !o.notBefore.IsZero(): // it waits for an event outside itself
-		h.due, h.since = now.Add(o.notBefore.Sub(f.opts.Now())), now
-	default:
-		h.due = now.Add(h.backoff.next(o.err))
 	}
 	if o.outside {
 		h.since = now
+	}
+	if left := o.notBefore.Sub(f.opts.Now()); left > 0 {
+		h.due = now.Add(left)
+	} else {
+		h.due = now.Add(h.backoff.next(o.err))
 	}
 	if f.waitedTooLong(h, &o, now) {
 		h.items[o.blamed].dead, h.items[o.blamed].waited = true, true
@@ -183,10 +232,7 @@ func (f *flow) postpone(h *heldKey, n int) {
 // or held items fill the window. Other documents must have been handled since its last
 // attempt, because otherwise an outage would dead-letter every document. Called with mu.
 func (f *flow) waitedTooLong(h *heldKey, o *outcome, now time.Time) bool {
-	if o.outside {
-		return false
-	}
 	limit := f.opts.WaitLimit
-	return limit > 0 && !o.refused && h.attempt > 1 && f.handled.Load() > h.handledBefore &&
-		(now.Sub(h.since) >= limit || f.window.full())
+	return limit > 0 && !o.refused && !o.outside && h.attempt > 1 && f.handled.Load() > h.handledBefore &&
+		(now.Sub(h.since) >= limit || f.window.crowded())
 }

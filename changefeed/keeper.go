@@ -32,6 +32,41 @@ type keeper struct {
 	items   int           // items handled since the last write
 	synced  chan struct{} // closed and replaced by each successful write
 	ended   error         // why ownership ended, once it did
+	session session       // it knows what is done ahead of the checkpoint; nil between sessions
+}
+
+// session is a running session of delivery.
+type session interface {
+	// ahead returns what is done ahead of the checkpoint now; stored is the LSN that a
+	// record may have already. It must not be called with the keeper's mutex.
+	ahead(stored int64) Ahead
+}
+
+// follow keeps what the session before has done ahead of the checkpoint in the record, and
+// takes it from s from now on.
+func (k *keeper) follow(s session) {
+	k.collect()
+	k.mu.Lock()
+	k.session = s
+	k.mu.Unlock()
+}
+
+// collect takes what the session has done ahead of the checkpoint into the record. It is
+// called before each write, because it costs more than a change of the checkpoint. The
+// checkpoint may move meanwhile: what was done before is still done then.
+func (k *keeper) collect() {
+	k.mu.Lock()
+	s, stored := k.session, k.lease.Ahead.LSN
+	k.mu.Unlock()
+	if s == nil {
+		return
+	}
+	ahead := s.ahead(stored)
+	k.mu.Lock()
+	if k.session == s { // otherwise the position may have been moved
+		k.lease.Ahead = ahead
+	}
+	k.mu.Unlock()
 }
 
 // newKeeper returns the keeper of a lease whose acquisition began at began. requested is
@@ -97,6 +132,7 @@ func (k *keeper) due() time.Duration {
 // lease, because an operator or a lost reply may have changed the ETag.
 func (k *keeper) write(ctx context.Context) error {
 	began := k.fence.clocks.read()
+	k.collect()
 	k.mu.Lock()
 	lease, version, items := k.lease, k.version, k.items
 	k.mu.Unlock()

@@ -15,8 +15,6 @@ func (k *keeper) advance(continuation string, items int, lsn, changeTime int64) 
 			return later
 		}
 		l.LSN, l.ChangeTime = lsn, changeTime
-		l.Attempts = prune(l.Attempts, lsn)
-		k.items += items
 		return soon
 	})
 }

@@ -63,7 +63,7 @@ func TestStoredChangeIsNotDue(t *testing.T) {
 	store := &funcStore{replace: func(Record) (string, error) { return "next", nil }}
 	_, k := keeperOf(t, store, c, &Observer{})
 	for name, change := range map[string]func(){
-		"many items": func() { k.advance(`"1"`, checkpointItems, 1, 1) },
+		"many items": func() { k.items += checkpointItems; k.advance(`"1"`, 1, 1, 1) },
 		"an attempt": func() { k.change(func(*Lease) urgency { return now }) },
 	} {
 		if change(); k.due() != 0 {
@@ -82,16 +82,19 @@ func TestItemsHandledDuringWriteCountForNextWrite(t *testing.T) {
 	store := &funcStore{}
 	_, k := keeperOf(t, store, &manualClock{now: time.Unix(100, 0)}, &Observer{})
 	store.replace = func(Record) (string, error) {
-		k.advance(`"2"`, checkpointItems-1, 2, 2)
+		k.items += checkpointItems - 1
+		k.advance(`"2"`, 1, 2, 2)
 		return "next", nil
 	}
-	k.advance(`"1"`, 100, 1, 1)
+	k.items += 100
+	k.advance(`"1"`, 1, 1, 1)
 	if err := k.write(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if d := k.due(); d == 0 {
 		t.Errorf("due at once with %d items", k.items)
 	}
+	k.items++
 	if k.advance(`"3"`, 1, 3, 3); k.due() != 0 {
 		t.Errorf("%d items were handled since the last write, and the next one is due in %s", checkpointItems, k.due())
 	}

@@ -85,7 +85,7 @@ type Lease struct {
 	Failures int       // consecutive failures of the delivery that is retried
 	Error    string    // the last one
 	Failing  time.Time // start of the failure
-	Attempts []DocumentAttempts
+	Ahead    Ahead     // what is done after the checkpoint
 
 	Request Request // an operator's request to the owner
 
@@ -96,12 +96,6 @@ type Lease struct {
 
 	properties map[string]string          // members of properties this package does not know
 	unknown    map[string]json.RawMessage // members of the document it does not know
-}
-
-// DocumentAttempts counts how often one document failed.
-type DocumentAttempts struct {
-	Document string `json:"d"` // LSN:id
-	Count    int    `json:"n"`
 }
 
 // Request is a request of an operator to the current or next owner of a lease.
@@ -177,7 +171,7 @@ func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
 		ID: id, Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,
 		State: LeasePending, Parent: l.ID, Epoch: l.Epoch, History: l.History,
 		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime,
-		Attempts: l.Attempts, Timestamp: now,
+		Ahead: l.Ahead, Timestamp: now,
 		Request: Request{Paused: l.Request.Paused},
 	}
 	if rewind := l.Request.Rewind; rewind != nil {

@@ -70,11 +70,15 @@ func (l *Lease) encode() Record {
 	if p == nil {
 		p = map[string]string{}
 	}
+	if l.Ahead.LSN != 0 || len(l.Ahead.Held) > 0 {
+		l.Ahead.Position = l.positionHash()
+	}
 	for _, own := range l.ownProperties() {
 		if text := own.text(); text != "" {
 			p[own.name] = text
 		}
 	}
+	l.Ahead.Position = 0
 	doc := leaseDocument{
 		ID: l.ID, Version: l.Version, LeaseToken: l.Token, Properties: p, Mode: l.Mode,
 		Owner: nullable(l.Owner), ContinuationToken: nullable(l.Continuation),
@@ -128,6 +132,11 @@ func decodeLease(r Record) (Lease, error) {
 		}
 		delete(p, own.name)
 	}
+	if l.Ahead.Position != l.positionHash() {
+		l.Ahead = Ahead{}
+	}
+	l.Ahead.Position = 0
+	delete(p, "attempts") // of an earlier version
 	if doc.FeedRange != nil {
 		l.Range = doc.FeedRange.Range
 		l.Range.Max = cmp.Or(l.Range.Max, maxKey)

@@ -31,7 +31,7 @@ func TestMissingFieldsAreNullOrAbsent(t *testing.T) {
 		`{"id":"p.info","version":1,"Owner":null,"ContinuationToken":null,"properties":{"signed":" ","state":"split"}}`: {ID: "p.info", Version: 1, State: LeaseSplit},
 		`{"id":"p..-FF","version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,` +
 			`"ContinuationToken":"\"0\"","properties":{"signed":" ","unread":"true"}}`: {
-			ID: "p..-FF", Version: 1, Token: "-FF", Range: FullRange(), Attempts: []DocumentAttempts{}, Children: []RangeToken{},
+			ID: "p..-FF", Version: 1, Token: "-FF", Range: FullRange(), Children: []RangeToken{},
 		},
 	} {
 		if got := string(l.encode().Body); got != want {
@@ -100,7 +100,7 @@ func TestLeaseDocumentRoundTrip(t *testing.T) {
 		Expiry: time.Second, Since: time.Unix(1700000000, 0).UTC(), LSN: 5, ChangeTime: 6, Timestamp: time.Unix(1700000001, 0).UTC(),
 		Parent: "p.info", Children: []RangeToken{{Range: rng("", "1F"), Continuation: `"9"`}}, Handoff: "b/j", Previous: "c",
 		Health: Retrying, Failures: 4, Error: "boom <&>", Failing: time.Unix(1700000002, 0).UTC(),
-		Attempts: []DocumentAttempts{{Document: "5:x", Count: 2}},
+		Ahead:   Ahead{LSN: 9, Held: []HeldKey{{Key: 1 << 63, LSN: 6, ID: "x", Refusals: 2}}},
 		Request:  Request{Paused: true, Release: true, Retry: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"2"`}},
 	}
 	got, err := decodeLease(l.encode())
@@ -177,7 +177,7 @@ func TestOnlyLiveLeasesHaveALeaseToken(t *testing.T) {
 
 func FuzzDecodeLease(f *testing.F) {
 	l := liveLease("", "FF")
-	l.Attempts = []DocumentAttempts{{Document: "1:a", Count: 2}}
+	l.Ahead = Ahead{LSN: 3, Held: []HeldKey{{Key: 1, LSN: 1, ID: "a", Refusals: 2}}}
 	f.Add(string(l.encode().Body))
 	f.Add(`{"version":0,"FeedRange":{"Range":{"min":"","max":"1F"}},"properties":{"rewind":"{}"}}`)
 	f.Fuzz(func(t *testing.T, body string) {

@@ -34,7 +34,7 @@ func (l *Lease) ownProperties() []property {
 		{"failures", &l.Failures},
 		{"lastError", &l.Error},
 		{"failingSince", &l.Failing},
-		{"attempts", &l.Attempts},
+		{"ahead", &l.Ahead},
 		{"paused", &l.Request.Paused},
 		{"release", &l.Request.Release},
 		{"retry", &l.Request.Retry},

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-func TestChildInheritsPositionAttemptsAndRequests(t *testing.T) {
+func TestChildInheritsProgressAndRequests(t *testing.T) {
 	parent := Lease{
-		ID: "p", Epoch: 4, LSN: 7, ChangeTime: 70, Attempts: []DocumentAttempts{{"8:a", 2}},
+		ID: "p", Epoch: 4, LSN: 7, ChangeTime: 70, Ahead: Ahead{LSN: 9, Held: []HeldKey{{LSN: 8, ID: "a", Refusals: 2}}},
 		Request: Request{Paused: true, Release: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"3"`, Since: time.Unix(30, 0)}},
 	}
 	r := FeedRange{Min: "", Max: "20"}
 	now := time.Unix(100, 0)
 	want := Lease{
 		ID: "p..-20", Version: 1, Token: "-20", Range: r, Mode: modeIncremental, State: LeasePending, Parent: "p", Epoch: 4,
-		Continuation: `"7"`, Since: time.Unix(60, 0), LSN: 7, ChangeTime: 70, Attempts: parent.Attempts, Timestamp: now,
+		Continuation: `"7"`, Since: time.Unix(60, 0), LSN: 7, ChangeTime: 70, Ahead: parent.Ahead, Timestamp: now,
 		Request: Request{Paused: true, Rewind: &RangeToken{Range: r, Continuation: `"3"`, Since: time.Unix(30, 0)}},
 	}
 	if got := parent.child(RangeToken{Range: r, Continuation: `"7"`, Since: time.Unix(60, 0)}, "p..-20", now); !reflect.DeepEqual(got, want) {

@@ -65,20 +65,22 @@ type Options struct {
 	// other.
 	Lanes int
 	// Key returns the ordering key of a document: a part of raw, or nil. Default: the
-	// partition key from the feed. See Field.
+	// partition key from the feed. See Field. Change it only while no lease has held keys,
+	// because a key is recognized by it after a restart.
 	Key func(raw json.RawMessage) []byte
 	// ReadAheadItems and ReadAheadBytes bound the memory of one range, held documents
-	// included. The page that crosses a bound is the last one read. At most 100 ×
-	// ReadAheadItems changes are handled ahead of the checkpoint. Defaults 10 × MaxItems
-	// and 8 MiB.
+	// included. The page that crosses a bound is the last one read. Held documents after the
+	// first one of their key have at most half of it. At most 100 × ReadAheadItems changes
+	// are handled beyond those that the lease records as done. Defaults 10 × MaxItems and
+	// 8 MiB.
 	ReadAheadItems, ReadAheadBytes int
 	// HandlerTimeout ends the context of a handler call. Default 5 min; negative disables
 	// it.
 	HandlerTimeout time.Duration
 
 	// CheckpointEvery is the shortest time between two checkpoint writes of one range,
-	// unless 10,000 items were handled since. A crash redelivers the changes handled after
-	// the last write. Default 1 s; negative writes after each page.
+	// unless 10,000 items were handled since. What is done ahead of a held key is written
+	// as often. A crash redelivers the changes handled after the last write. Default 1 s; negative writes after each page.
 	CheckpointEvery time.Duration
 
 	// RetryMin and RetryMax bound the pauses between attempts to read or handle. Defaults

@@ -41,8 +41,8 @@ func TestOutageSpendsNoAttempts(t *testing.T) {
 				}})
 				time.Sleep(time.Hour)
 				for _, l := range w.leases() {
-					if len(l.Attempts) > 0 || l.Health != changefeed.Retrying || l.Error == "" || l.Failures < 5 || time.Since(l.Failing) < 50*time.Minute {
-						t.Errorf("lease in an outage: health %q, %d failures since %s, %q, attempts %v", l.Health, l.Failures, l.Failing, l.Error, l.Attempts)
+					if len(l.Ahead.Held) > 0 || l.Health != changefeed.Retrying || l.Error == "" || l.Failures < 5 || time.Since(l.Failing) < 50*time.Minute {
+						t.Errorf("lease in an outage: health %q, %d failures since %s, %q, held %v", l.Health, l.Failures, l.Failing, l.Error, l.Ahead.Held)
 					}
 				}
 				if stuck.Load() != 3 {

@@ -151,8 +151,8 @@ func TestPoisonDocumentIsDeadLettered(t *testing.T) {
 						t.Errorf("letter after %d attempts, waiting %t", l.Attempts, l.Waiting)
 					}
 					time.Sleep(10 * time.Second)
-					if l := w.leases()[0]; l.Health != changefeed.Healthy || l.Continuation != `"120"` || len(l.Attempts) != 0 {
-						t.Errorf("lease afterwards: health %q, continuation %s, attempts %v", l.Health, l.Continuation, l.Attempts)
+					if l := w.leases()[0]; l.Health != changefeed.Healthy || l.Continuation != `"120"` || len(l.Ahead.Held) != 0 {
+						t.Errorf("lease afterwards: health %q, continuation %s, held %v", l.Health, l.Continuation, l.Ahead.Held)
 					}
 				})
 			})

@@ -49,6 +49,9 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 		if items > 0 {
 			poll.changed(ended, items)
 		}
+		if caughtUp {
+			f.passPast()
+		}
 		if caughtUp && !f.window.busy() {
 			f.report(nil) // a failure of an earlier session cannot repeat: nothing is left to deliver
 		}

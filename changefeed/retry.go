@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -40,7 +39,9 @@ func (f *flow) retry() {
 		case !ok:
 			return
 		case len(keys) > 0:
-			f.retryKeys(keys)
+			for len(keys) > 0 && f.retryKeys(keys) {
+				keys = keys[1:]
+			}
 		default:
 			_ = sleep(f.ctx, f.clock, pause, f.kick) // nextDue checks ctx
 		}
@@ -60,37 +61,48 @@ func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
 	if now.Before(f.resting) {
 		return nil, f.resting.Sub(now), true
 	}
-	all := slices.SortedFunc(maps.Values(f.held), func(a, b *heldKey) int {
-		return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key))
-	})
-	n := slices.IndexFunc(all, func(h *heldKey) bool { return h.due.After(now) })
-	switch n {
-	case 0:
-		return nil, all[0].due.Sub(now), true
-	case -1:
-		n = len(all)
+	next := now.Add(time.Hour)
+	waits := false
+	for _, h := range f.held {
+		switch {
+		case len(h.items) == 0: // it is read again
+		case h.due.After(now):
+			waits = true
+			if h.due.Before(next) {
+				next = h.due
+			}
+		default:
+			keys = append(keys, h)
+		}
 	}
-	return all[:n], 0, true
+	f.retrying = waits || len(keys) > 0
+	slices.SortFunc(keys, func(a, b *heldKey) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key)) })
+	// With thousands of keys the pause is longer, because each scan looks at all of them.
+	return keys, max(next.Sub(now), time.Duration(len(f.held))*10*time.Microsecond), f.retrying
 }
 
-// retryKeys applies the poison policy to a dead item of the keys, or passes some items to
-// the handler again.
-func (f *flow) retryKeys(keys []*heldKey) {
+// retryKeys applies the poison policy to a dead item of the first key, or passes some items
+// of the first keys to the handler again. It returns true after the former: thousands of
+// keys may be dead at once, and nothing else has changed.
+func (f *flow) retryKeys(keys []*heldKey) bool {
 	var batch []Item
 	var taken []int // items of each key
 	var last *page
 	attempt := 0
 	f.mu.Lock()
+	if f.closing || f.halted || f.ctx.Err() != nil || f.clock.Now().Before(f.resting) {
+		f.mu.Unlock()
+		return false
+	}
+	if i := keys[0].firstDead(); i >= 0 {
+		it := keys[0].items[i]
+		f.mu.Unlock()
+		f.applyPolicy(keys[0], i, it)
+		return true
+	}
 	for _, h := range keys {
 		n := f.retryCount(h, f.budget-len(batch))
-		if n < 0 { // the keys collected so far stay due
-			i := h.firstDead()
-			it := h.items[i]
-			f.mu.Unlock()
-			f.applyPolicy(h, i, it)
-			return
-		}
-		if n <= 0 {
+		if n <= 0 || h.firstDead() >= 0 {
 			break
 		}
 		for i := range h.items[:n] {
@@ -114,16 +126,13 @@ func (f *flow) retryKeys(keys []*heldKey) {
 	f.adjustBudget(handled, verdicts)
 	f.mu.Unlock()
 	f.report(firstFailure(verdicts))
+	return false
 }
 
 // retryCount returns the number of items of a key in the next retry, given room for that
-// many. It never divides a transaction. It returns -1 if the poison policy must be applied
-// first. Called with mu.
+// many. It never divides a transaction. Called with mu.
 func (f *flow) retryCount(h *heldKey, room int) int {
 	n := len(h.items)
-	if h.firstDead() >= 0 {
-		return -1
-	}
 	if f.manual() { // a page's checkpoint covers the whole page
 		if next := slices.IndexFunc(h.items[:n], func(it heldItem) bool { return it.page != h.items[0].page }); next > 0 {
 			return next
@@ -145,9 +154,14 @@ func (f *flow) progressed(h *heldKey) {
 	now := f.clock.Now()
 	h.since, h.due, h.attempt = now, now, 0
 	h.backoff.reset()
-	if len(h.items) == 0 {
+	switch {
+	case len(h.items) > 0:
+	case h.dropped != 0: // its next item is in no page: it stays held until the next session
+		f.reread.send()
+	default:
 		delete(f.held, h.key)
 	}
+	f.keeper.change(func(*Lease) urgency { return soon })
 }
 
 // settleKey records the outcome of the first n items of a key and returns how many are
@@ -178,9 +192,9 @@ func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
 func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) {
 	o := &f.opts
 	letter := DeadLetter{
-		LeaseRef: f.LeaseRef, ID: documentID(&it.item), Key: it.item.Key, LSN: it.item.LSN,
+		LeaseRef: f.LeaseRef, ID: it.id, Key: it.item.Key, LSN: it.item.LSN,
 		Changed: it.item.Time(), Waiting: it.waited, Err: it.err, Raw: it.item.Raw,
-		Attempts: countOf(f.keeper.snapshot().Attempts, documentName(&it.item)),
+		Attempts: it.refusals,
 	}
 	if it.waited {
 		letter.Attempts = h.attempt

@@ -8,7 +8,7 @@ import (
 
 // window holds the pages of one range that were read and are not before the checkpoint,
 // oldest first. The checkpoint is the low-water page: the last page up to which every item
-// is done.
+// is done. doc.go draws it.
 //
 // A page after the low-water one releases its memory once its items are done or held. It is
 // merged with a neighbor that is done too. So a single held key keeps only its own items in
@@ -18,13 +18,15 @@ type window struct {
 	// onDone receives the pages that the checkpoint may pass, in order.
 	onDone func(done []*page)
 
-	mu      sync.Mutex // guards the fields below, and the pages
-	pages   []*page
-	items   int // not done
-	bytes   int // of pages in memory, and of held items
-	ahead   int // done but not before the checkpoint
-	seq     uint64
-	stopped bool // read nothing more
+	mu        sync.Mutex // guards the fields below, and the pages
+	pages     []*page
+	items     int // in memory and not done
+	bytes     int // of pages in memory, and of held items
+	held      int // items held
+	heldBytes int
+	unsaved   int // items done that are neither before the checkpoint nor in Lease.Ahead
+	seq       uint64
+	stopped   bool // read nothing more
 
 	room signal // memory was released
 }
@@ -37,16 +39,17 @@ type page struct {
 	items        []Item // grouped by lane, within a lane in feed order; nil if src is
 	count        int    // items, including those of merged pages
 	open         int    // items not done
-	inLanes      int    // items not done and not held
+	inLanes      int    // items not done, and neither held nor dropped
+	unsaved      int    // see window
 	lsn, changed int64  // of its last item
 	oldest       Item   // its first change, for the lag: LSN and Timestamp only, because its memory is released
 	charge       float64
 	session      string
 }
 
-// aheadFactor bounds the items handled ahead of the checkpoint, in multiples of
-// ReadAheadItems, because a held key would otherwise let the redelivery after a crash grow
-// without limit.
+// aheadFactor bounds window.unsaved, in multiples of ReadAheadItems, because the redelivery
+// after a crash could otherwise grow without limit. It matters for a manual handler, for a
+// lane that is slower than the others by far, and if the record cannot list all held keys.
 const aheadFactor = 100
 
 func newWindow(o *Options, passed func([]*page)) *window {
@@ -57,7 +60,25 @@ func newWindow(o *Options, passed func([]*page)) *window {
 func (w *window) full() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.stopped || w.items >= w.maxItems || w.bytes >= w.maxBytes || w.ahead >= aheadFactor*w.maxItems
+	return w.stopped || w.items >= w.maxItems || w.bytes >= w.maxBytes || w.unsaved >= aheadFactor*w.maxItems
+}
+
+// crowded reports whether held items alone fill the window.
+func (w *window) crowded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held >= w.maxItems || w.heldBytes >= w.maxBytes
+}
+
+// heldShare is the share of one key in the memory, as a divisor. All held keys together have
+// half of it, so that the others continue.
+const heldShare = 16
+
+// takes reports whether a held key that keeps some items in memory may keep one more.
+func (w *window) takes(kept, bytes int) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return kept <= w.maxItems/heldShare && bytes <= w.maxBytes/heldShare && w.held <= w.maxItems/2 && w.heldBytes <= w.maxBytes/2
 }
 
 // stop prevents all further reads.
@@ -78,12 +99,12 @@ func (w *window) waitRoom(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// add appends a page that was read. The lanes deliver its items.
-func (w *window) add(src *Page) *page {
+// add appends a page that was read. The lanes deliver its items. done others were done in a
+// session before; lsn and changed are those of its last item.
+func (w *window) add(src *Page, done int, lsn, changed int64) *page {
 	items := src.Items
-	lsn, changed := lastOf(items)
 	p := &page{
-		src: src, token: src.Continuation, items: items, count: len(items), open: len(items), inLanes: len(items),
+		src: src, token: src.Continuation, items: items, count: len(items) + done, open: len(items), inLanes: len(items),
 		lsn: lsn, changed: changed, charge: src.RequestCharge, session: src.SessionToken,
 	}
 	for i := range items {
@@ -103,30 +124,71 @@ func (w *window) add(src *Page) *page {
 }
 
 // finish counts n items of a lane as done.
-func (w *window) finish(p *page, n int) { w.account(p, n, n, 0) }
+func (w *window) finish(p *page, n int) { w.account(p, n, n, 0, 0) }
 
 // hold copies an item out of its page, so that the page can be released.
 func (w *window) hold(p *page, item *Item) Item {
 	held := *item
 	held.Raw, held.Key = slices.Clone(item.Raw), slices.Clone(item.Key)
-	w.account(p, 0, 1, len(held.Raw))
+	w.account(p, 0, 1, 1, len(held.Raw))
 	return held
 }
 
+// forget counts an item of a held key as neither done nor in memory: it is read again.
+func (w *window) forget(p *page) { w.account(p, 0, 1, 0, 0) }
+
 // finishHeld counts a held item as done.
-func (w *window) finishHeld(p *page, item *Item) { w.account(p, 1, 0, -len(item.Raw)) }
+func (w *window) finishHeld(p *page, item *Item) { w.account(p, 1, 0, -1, -len(item.Raw)) }
 
 // account updates the counts after items of p are done, items left their lanes, or the
-// bytes in memory changed.
-func (w *window) account(p *page, done, left, bytes int) {
+// held items changed.
+func (w *window) account(p *page, done, left, held, bytes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.open -= done
 	p.inLanes -= left
-	w.items -= done
-	w.ahead += done
+	p.unsaved += done
+	w.unsaved += done
+	w.items += held - left
+	w.held += held
+	w.heldBytes += bytes
 	w.bytes += bytes
 	w.update(p)
+}
+
+// settled returns the last of the pages whose items are all done, held or dropped, and no
+// page before has another one: its highest LSN and number. done reports whether any item
+// after the checkpoint is done.
+func (w *window) settled() (lsn int64, seq uint64, done bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pages {
+		if p.inLanes > 0 {
+			return lsn, seq, done
+		}
+		lsn, seq, done = max(lsn, p.lsn), p.seq, done || p.count > p.open
+	}
+	return lsn, w.seq, done
+}
+
+// last returns the number of the last page that was read.
+func (w *window) last() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seq
+}
+
+// save counts the items up to an LSN as saved.
+func (w *window) save(lsn int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pages {
+		if p.lsn <= lsn && p.inLanes == 0 {
+			w.unsaved -= p.unsaved
+			p.unsaved = 0
+		}
+	}
+	w.room.send()
 }
 
 // update releases the memory that p does not need any more, and moves the checkpoint.
@@ -151,7 +213,7 @@ func (w *window) advance(p *page) {
 			n = len(w.pages)
 		}
 		for _, done := range w.pages[:n] {
-			w.ahead -= done.count
+			w.unsaved -= done.unsaved
 		}
 		w.onDone(w.pages[:n])
 		w.pages = slices.Delete(w.pages, 0, n)
@@ -171,6 +233,7 @@ func (w *window) advance(p *page) {
 // absorb merges the done page before p into p.
 func (p *page) absorb(before *page) {
 	p.count += before.count
+	p.unsaved += before.unsaved
 	if before.lsn > p.lsn {
 		p.lsn, p.changed = before.lsn, before.changed
 	}
@@ -190,7 +253,7 @@ func (w *window) oldest() (change Item, ok bool) {
 func (w *window) busy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.items > 0
+	return len(w.pages) > 0
 }
 
 // drop releases all memory. The items must not be in use any more.

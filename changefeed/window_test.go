@@ -6,10 +6,20 @@ import (
 	"testing"
 )
 
+// testWindow adds pages as a flow without former sessions does.
+type testWindow struct{ *window }
+
+func newTestWindow(o *Options, done func([]*page)) testWindow { return testWindow{newWindow(o, done)} }
+
+func (w testWindow) add(src *Page) *page {
+	lsn, changed := lastOf(src.Items)
+	return w.window.add(src, 0, lsn, changed)
+}
+
 // Bytes and items that are done or held are released, so reading continues.
 func TestWindowReleasesFinishedItems(t *testing.T) {
 	var passed []string
-	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
 		for _, p := range pages {
 			passed = append(passed, p.token)
 		}
@@ -33,18 +43,18 @@ func TestWindowReleasesFinishedItems(t *testing.T) {
 	}
 	w.finish(c, 3)
 	w.finish(b, 2)
-	if released != 3 || w.bytes != 10 || w.items != 1 || len(w.pages) != 2 || w.ahead != 6 || len(passed) != 0 {
-		t.Errorf("%d released, %d bytes, %d items, %d pages, %d ahead, passed %v", released, w.bytes, w.items, len(w.pages), w.ahead, passed)
+	if released != 3 || w.bytes != 10 || w.items != 1 || len(w.pages) != 2 || w.unsaved != 6 || len(passed) != 0 {
+		t.Errorf("%d released, %d bytes, %d items, %d pages, %d ahead, passed %v", released, w.bytes, w.items, len(w.pages), w.unsaved, passed)
 	}
 	w.finishHeld(a, &held)
-	if len(passed) != 2 || passed[1] != "c" || w.bytes != 0 || w.items != 0 || w.ahead != 0 || len(w.pages) != 0 {
-		t.Errorf("passed %v; %d bytes, %d items, %d ahead left", passed, w.bytes, w.items, w.ahead)
+	if len(passed) != 2 || passed[1] != "c" || w.bytes != 0 || w.items != 0 || w.unsaved != 0 || len(w.pages) != 0 {
+		t.Errorf("passed %v; %d bytes, %d items, %d ahead left", passed, w.bytes, w.items, w.unsaved)
 	}
 }
 
 // The bound limits the redelivery after a crash.
 func TestItemsAheadOfCheckpointAreBounded(t *testing.T) {
-	w := newWindow(&Options{ReadAheadItems: 2, ReadAheadBytes: 1000}, func([]*page) {})
+	w := newTestWindow(&Options{ReadAheadItems: 2, ReadAheadBytes: 1000}, func([]*page) {})
 	read := func() *page { return w.add(&Page{Items: make([]Item, 1)}) }
 	stuck := read()
 	for range 2*aheadFactor - 1 {
@@ -55,14 +65,14 @@ func TestItemsAheadOfCheckpointAreBounded(t *testing.T) {
 	}
 	w.finish(read(), 1)
 	if !w.full() {
-		t.Errorf("%d items are handled ahead of the checkpoint, and it is not full", w.ahead)
+		t.Errorf("%d items are handled ahead of the checkpoint, and it is not full", w.unsaved)
 	}
 	if len(w.pages) != 2 {
 		t.Errorf("%d pages, want the one that is not done and one", len(w.pages))
 	}
 	w.finish(stuck, 1)
-	if w.full() || w.ahead != 0 {
-		t.Errorf("%d items ahead of the checkpoint, which has passed all", w.ahead)
+	if w.full() || w.unsaved != 0 {
+		t.Errorf("%d items ahead of the checkpoint, which has passed all", w.unsaved)
 	}
 }
 
@@ -75,7 +85,7 @@ func TestMergedPagesKeepTheHighestLSN(t *testing.T) {
 		"in one page":  {[]Item{{LSN: 9, Timestamp: 90}, {LSN: 7, Timestamp: 70}}, nil},
 	} {
 		var lsn, changed int64
-		w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
+		w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
 			last := pages[len(pages)-1]
 			lsn, changed = last.lsn, last.changed
 		})
@@ -95,7 +105,7 @@ func TestMergedPagesKeepTheHighestLSN(t *testing.T) {
 // The memory of a page may be reused while one of its items is held.
 func TestHeldDocumentIsACopy(t *testing.T) {
 	raw, key := []byte("document"), []byte("key")
-	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
 	p := w.add(&Page{Release: func() { clear(raw); clear(key) }, Items: []Item{{Raw: raw, Key: key}}})
 	if held := w.hold(p, &p.items[0]); string(held.Raw) != "document" || string(held.Key) != "key" || raw[0] != 0 {
 		t.Errorf("held %q of key %q", held.Raw, held.Key)
@@ -103,7 +113,7 @@ func TestHeldDocumentIsACopy(t *testing.T) {
 }
 
 func TestOldestIsAChangeThatIsNotDone(t *testing.T) {
-	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
 	first := w.add(&Page{Items: []Item{{LSN: 1, Timestamp: 30}, {LSN: 2, Timestamp: 20}, {LSN: 3, Timestamp: 40}}})
 	done := w.add(&Page{Items: []Item{{LSN: 4, Timestamp: 1}}})
 	last := w.add(&Page{Items: []Item{{LSN: 5, Timestamp: 50}}})
@@ -131,7 +141,7 @@ func TestOldestIsAChangeThatIsNotDone(t *testing.T) {
 // The checkpoint would otherwise wait for the merged page.
 func TestOnlyDonePagesAreMerged(t *testing.T) {
 	var passed []string
-	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func(pages []*page) {
 		for _, p := range pages {
 			passed = append(passed, p.token)
 		}
@@ -143,17 +153,17 @@ func TestOnlyDonePagesAreMerged(t *testing.T) {
 	w.finish(b, 1) // beside one that is not begun
 	w.finish(c, 1) // beside one that is done
 	w.finish(a, 1)
-	if !slices.Equal(passed, []string{"a", "b"}) || w.ahead != 1 {
-		t.Errorf("passed %v with %d items ahead, want a and b and one", passed, w.ahead)
+	if !slices.Equal(passed, []string{"a", "b"}) || w.unsaved != 1 {
+		t.Errorf("passed %v with %d items ahead, want a and b and one", passed, w.unsaved)
 	}
 	w.finish(c, 1)
-	if !slices.Equal(passed, []string{"a", "b", "c"}) || w.ahead != 0 {
-		t.Errorf("passed %v with %d items ahead, want all", passed, w.ahead)
+	if !slices.Equal(passed, []string{"a", "b", "c"}) || w.unsaved != 0 {
+		t.Errorf("passed %v with %d items ahead, want all", passed, w.unsaved)
 	}
 }
 
 func TestDroppedWindowReleasesEachPageOnce(t *testing.T) {
-	w := newWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
 	released := map[int]int{}
 	read := func(n int) *page { return w.add(&Page{Items: make([]Item, 1), Release: func() { released[n]++ }}) }
 	read(1)

@@ -3,6 +3,7 @@ package changefeed
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 )
@@ -81,6 +82,7 @@ func (w *worker) session() (ending, *SplitError) {
 		return why, nil
 	}
 	f := newFlow(w.delivery)
+	w.keeper.follow(f)
 	w.setFlow(f)
 	w.inheritTrouble()
 	readCtx, stopReading := context.WithCancel(w.ctx)
@@ -96,6 +98,8 @@ func (w *worker) session() (ending, *SplitError) {
 			if split != nil {
 				why = endedSplit
 			}
+		case <-f.reread:
+			why = endedRestart
 		case <-w.kick:
 			why = w.carryOutRequests()
 		}
@@ -103,6 +107,7 @@ func (w *worker) session() (ending, *SplitError) {
 	stopReading()
 	reading.Wait()
 	w.finishFlow(f)
+	w.keeper.follow(nil)
 	w.setFlow(nil)
 	return why, split
 }
@@ -154,9 +159,13 @@ func (w *worker) carryOutRequests() ending {
 func applyRequest(l *Lease) urgency {
 	if to := l.Request.Rewind; to != nil {
 		l.Continuation, l.Since, l.LSN, l.ChangeTime = to.Continuation, to.Since, 0, 0
-		l.Delivered = 0
+		l.Delivered, l.Ahead = 0, Ahead{}
 	}
-	l.Attempts, l.Health, l.Error, l.Failures, l.Failing = nil, Healthy, "", 0, time.Time{}
+	l.Ahead.Held = slices.Clone(l.Ahead.Held)
+	for i := range l.Ahead.Held {
+		l.Ahead.Held[i].Refusals = 0
+	}
+	l.Health, l.Error, l.Failures, l.Failing = Healthy, "", 0, time.Time{}
 	l.Request.Rewind, l.Request.Retry = nil, false
 	return now
 }

@@ -55,7 +55,7 @@ func TestWorkerHasPagesInFlight(t *testing.T) {
 		if w.inFlight() {
 			t.Error("a worker that only reads has pages in flight")
 		}
-		p := f.window.add(&Page{Items: make([]Item, 1)})
+		p := f.window.add(&Page{Items: make([]Item, 1)}, 0, 0, 0)
 		if !w.inFlight() {
 			t.Error("a worker has no page in flight while one is not done")
 		}
@@ -89,11 +89,11 @@ func TestWorkerReleasesLeaseIfDeadlinePassesBeforeTheOrder(t *testing.T) {
 
 func TestRewindAndRetryResetTheRecord(t *testing.T) {
 	l := Lease{
-		Continuation: `"9"`, LSN: 9, ChangeTime: 90, Delivered: 12, Attempts: []DocumentAttempts{{"10:a", 2}},
+		Continuation: `"9"`, LSN: 9, ChangeTime: 90, Delivered: 12, Ahead: Ahead{LSN: 12, Held: []HeldKey{{LSN: 10, ID: "a", Refusals: 2}}},
 		Health: Stopped, Failures: 3, Error: "bad", Failing: time.Unix(1, 0), Request: Request{Retry: true, Rewind: &RangeToken{Since: time.Unix(5, 0)}},
 	}
 	applyRequest(&l)
-	if l.Continuation != "" || !l.Since.Equal(time.Unix(5, 0)) || l.LSN != 0 || l.ChangeTime != 0 || l.Delivered != 0 || l.Attempts != nil {
+	if l.Continuation != "" || !l.Since.Equal(time.Unix(5, 0)) || l.LSN != 0 || l.ChangeTime != 0 || l.Delivered != 0 || l.Ahead.LSN != 0 || l.Ahead.Held != nil {
 		t.Errorf("%+v still has the previous position", l)
 	}
 	if l.Health != Healthy || l.Failures != 0 || l.Error != "" || !l.Failing.IsZero() || !l.Request.equal(Request{}) {

@@ -28,9 +28,9 @@ type room struct {
 var rooms = []room{
 	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "operator", "operator_status"}},
 	{"worker", []string{"workers", "worker", "release", "own"}},
-	{"delivery", []string{"reader", "flow", "window", "held", "retry", "delivery", "health"}},
+	{"delivery", []string{"reader", "flow", "window", "held", "retry", "ahead", "delivery", "health"}},
 	{"ownership", []string{"keeper", "keeper_change", "reconcile", "fence", "split"}},
-	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_properties", "attempts"}},
+	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_properties", "lease_ahead"}},
 	{"contract", []string{
 		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "errors", "clock", "feedrange", "ids", "log",
 	}},

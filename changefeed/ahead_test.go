@@ -1,0 +1,270 @@
+package changefeed_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+// stuckKeys is a handler for which documents whose id starts with "stuck" wait, and which
+// counts how often the other ones are handled.
+type stuckKeys struct {
+	*ledger
+	freed atomic.Bool // handle them
+}
+
+func newStuckKeys() *stuckKeys { return &stuckKeys{ledger: newLedger()} }
+
+func (h *stuckKeys) Handle(ctx context.Context, b *changefeed.Batch) error {
+	return changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+		if strings.HasPrefix(idOf(&item), "stuck") && !h.freed.Load() {
+			return errNotNow
+		}
+		h.note(&item)
+		return nil
+	}).Handle(ctx, b)
+}
+
+// options returns options with little memory, so that bounds are reached soon.
+func (h *stuckKeys) options() *changefeed.Options {
+	return &changefeed.Options{MaxItems: 10, ReadAheadItems: 32, Lanes: 4, RetryMax: time.Second}
+}
+
+// again returns how many documents were handled more than once.
+func (h *stuckKeys) again() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	times := map[string]int{}
+	for _, id := range h.order {
+		if times[id]++; times[id] == 2 {
+			n++
+		}
+	}
+	return n
+}
+
+// blocked returns a world with a stuck document, after which n documents of other keys were
+// handled by host a.
+func blocked(t *testing.T, n int) (*world, *stuckKeys, *host) {
+	t.Helper()
+	w, h := newWorld(t, 1), newStuckKeys()
+	w.feed.Put(memfeed.Document{Key: "stuck", ID: "stuck"})
+	w.put(n, 50)
+	a := w.start("a", h, h.options())
+	eventually(t, 10*time.Minute, "the other keys are handled", func() bool { return h.distinct() == n })
+	return w, h, a
+}
+
+// The bound of documents handled ahead of the checkpoint is 3,200 here.
+func TestHeldKeyStopsNoOtherKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, h, a := blocked(t, 10_000)
+		a.stop()
+		b := w.start("b", h, h.options())
+		w.put(500, 50)
+		eventually(t, time.Minute, "the next documents are handled", func() bool { return h.distinct() == 10_500 })
+		if n := h.again(); n > 0 {
+			t.Errorf("%d documents were handled again after a graceful restart", n)
+		}
+		h.freed.Store(true)
+		eventually(t, time.Minute, "the held document is handled", func() bool { return h.of("stuck") == 1 })
+		b.stop()
+		if l := w.leases()[0]; l.Continuation != `"10501"` || l.Ahead.LSN != 0 || len(l.Ahead.Held) > 0 {
+			t.Errorf("lease %+v, want nothing ahead of the checkpoint", l)
+		}
+		h.once(t)
+	})
+}
+
+func TestCrashRepeatsWhatWasHandledSinceTheLastWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, h, a := blocked(t, 2000)
+		w.traffic(10 * time.Millisecond)
+		time.Sleep(time.Minute)
+		a.crash()
+		before := h.distinct()
+		w.start("b", h, h.options())
+		eventually(t, 2*time.Minute, "the next documents are handled", func() bool { return h.distinct() > before+1000 })
+		if n := h.again(); n > 150 { // 100 within CheckpointEvery, and those in flight
+			t.Errorf("%d documents were handled again after a crash, want those of a second", n)
+		}
+	})
+}
+
+func TestHandOffRepeatsNothingThatIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, h, a := blocked(t, 2000)
+		w.start("b", h, h.options())
+		for _, from := range []*host{a} {
+			time.Sleep(time.Minute)
+			from.stop()
+		}
+		w.put(100, 50)
+		eventually(t, time.Minute, "the next documents are handled", func() bool { return h.distinct() == 2100 })
+		if w.owners()["b"] != 1 || h.again() > 0 {
+			t.Errorf("owners %v; %d documents were handled again", w.owners(), h.again())
+		}
+	})
+}
+
+func TestSplitRepeatsNothingThatIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, h, _ := blocked(t, 2000)
+		if !w.feed.Split(memfeed.EPK("stuck")) {
+			t.Fatal("not split")
+		}
+		w.put(100, 50)
+		eventually(t, time.Minute, "the next documents are handled", func() bool { return h.distinct() == 2100 && len(w.leases()) == 2 })
+		w.put(100, 50)
+		eventually(t, time.Minute, "the last documents are handled", func() bool { return h.distinct() == 2200 })
+		time.Sleep(time.Minute)
+		if n := h.again(); n > 0 {
+			t.Errorf("%d documents were handled again after a split", n)
+		}
+		held := 0
+		for _, l := range w.leases() {
+			held += len(l.Ahead.Held)
+		}
+		if held != 1 {
+			t.Errorf("%d held keys in both leases, want one", held)
+		}
+		h.freed.Store(true)
+		eventually(t, time.Minute, "the held document is handled", func() bool { return h.of("stuck") == 1 })
+	})
+}
+
+func TestRewindRepeatsWhatWasAhead(t *testing.T) {
+	for _, owned := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			w, h, a := blocked(t, 1000)
+			if !owned {
+				a.stop()
+			}
+			if err := w.operator().Rewind(t.Context(), changefeed.FromBeginning()); err != nil {
+				t.Fatal(err)
+			}
+			if !owned {
+				w.start("b", h, h.options())
+			}
+			eventually(t, time.Minute, "all other documents are handled again", func() bool { return h.again() == 1000 })
+		})
+	}
+}
+
+// A held key whose documents do not fit its share of the memory is read again once its first
+// ones are done. Documents of other keys are not.
+func TestHeldKeyBeyondItsMemoryIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, h := newWorld(t, 1), newStuckKeys()
+		a := w.start("a", h, h.options())
+		for n := range 1000 {
+			w.feed.Put(memfeed.Document{Key: "stuck", ID: fmt.Sprintf("stuck-%03d", n)})
+			w.put(1, 50)
+		}
+		eventually(t, 10*time.Minute, "the other keys are handled", func() bool { return h.distinct() == 1000 })
+		time.Sleep(time.Minute)
+		h.freed.Store(true)
+		eventually(t, time.Minute, "the held key is handled", func() bool { return h.distinct() == 2000 })
+		h.once(t)
+		h.mu.Lock()
+		last := ""
+		for _, id := range h.order {
+			if strings.HasPrefix(id, "stuck") {
+				if id < last {
+					t.Errorf("%s was handled after %s", id, last)
+				}
+				last = id
+			}
+		}
+		h.mu.Unlock()
+		a.stop()
+		if l := w.leases()[0]; l.Continuation != `"2000"` || l.Ahead.LSN != 0 || len(l.Ahead.Held) > 0 {
+			t.Errorf("lease %+v, want nothing ahead of the checkpoint", l)
+		}
+	})
+}
+
+// Each of them must reach MaxAttempts, and the record of the lease must not grow without a
+// bound.
+func TestRefusalsOfManyKeysAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mu sync.Mutex
+		tried, letters, other := map[string]int{}, map[string]bool{}, 0
+		var open atomic.Bool
+		const keys = 10_000
+		w.put(keys, keys)
+		w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			mu.Lock()
+			defer mu.Unlock()
+			if id := idOf(&item); strings.HasPrefix(id, "doc-") {
+				tried[id]++
+				return changefeed.Refuse(errNotNow)
+			}
+			other++
+			return nil
+		}), &changefeed.Options{ReadAheadItems: 2 * keys, MaxItems: 1000, Lanes: 8, RetryMax: 10 * time.Second, DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error {
+			if !open.Load() {
+				return errNotNow
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			letters[l.ID] = l.Attempts == 5
+			return nil
+		}})
+		eventually(t, time.Hour, "each is tried", func() bool { mu.Lock(); defer mu.Unlock(); return len(tried) == keys })
+		time.Sleep(5 * time.Minute)
+		w.traffic(time.Second)
+		eventually(t, time.Minute, "other keys are handled", func() bool { mu.Lock(); defer mu.Unlock(); return other > 10 })
+		records, err := w.store.List(t.Context(), "changefeed")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if len(r.Body) > 100<<10 {
+				t.Errorf("record %s has %d bytes", r.ID, len(r.Body))
+			}
+		}
+		open.Store(true)
+		eventually(t, time.Hour, "all are dead-lettered", func() bool { mu.Lock(); defer mu.Unlock(); return len(letters) == keys })
+		mu.Lock()
+		defer mu.Unlock()
+		for id, n := range tried {
+			if n != 5 || !letters[id] {
+				t.Fatalf("%s was refused %d times, want 5; its letter is correct: %t", id, n, letters[id])
+			}
+		}
+	})
+}
+
+// A time that has passed is an unknown time.
+func TestWaitUntilUnknownTimeIsNotCounted(t *testing.T) {
+	for name, until := range map[string]time.Time{"zero": {}, "past": time.Unix(1, 0)} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			var g deadLetters
+			var tries atomic.Int64
+			w.put(1, 1)
+			w.traffic(time.Second)
+			w.start("a", changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+				if idOf(&item) == "doc-1" {
+					tries.Add(1)
+					return changefeed.WaitUntil(until, errNotNow)
+				}
+				return nil
+			}), &changefeed.Options{DeadLetter: g.store, WaitLimit: time.Minute})
+			time.Sleep(time.Hour)
+			if g.count() != 0 || tries.Load() < 100 || tries.Load() > 200 {
+				t.Errorf("%s: %d letters; tried %d times in an hour, want about every RetryMax", name, g.count(), tries.Load())
+			}
+		})
+	}
+}
