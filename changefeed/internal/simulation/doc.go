@@ -4,7 +4,8 @@
 // A run belongs in a testing/synctest bubble. Its faults follow from a seed: hosts join,
 // leave, crash, are stopped and wake, are suspended with their clock; clocks drift and
 // jump; the lease store throttles, fails, loses replies and serves old versions; the feed
-// throttles and fails; handlers fail; ranges split and merge. Documents are written
+// throttles and fails; handlers fail and refuse documents, the sink of dead letters fails,
+// one key waits for the whole time; ranges split and merge. Documents are written
 // meanwhile.
 //
 // With Config.Foreign a processor of another product works on the same leases by its own
@@ -18,9 +19,11 @@
 //	    another product took the lease; the host was stopped between its last check of
 //	    the clocks and its send; or it was suspended while its wall clock was set back.
 //	    Such a host is a zombie: its deliveries are counted, and ignored by V1, V2, V4
-//	V4  no stored position is after a change that was not delivered
+//	V4  no stored position is after a change that was not delivered, and neither is what a
+//	    lease records as done ahead of its position, except the changes of held keys
 //	V5  once faults end, every lease is owned by a live host within Expiry and
 //	    one cycle, and the leases are shared out evenly
+//	V6  a refused document is dead-lettered after its refusals, not before
 //
 // Goroutines: one per host's Run, one writer, those of the other product's. All have ended
 // when Run returns.

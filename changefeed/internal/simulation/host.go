@@ -26,6 +26,9 @@ type host struct {
 	setBack   time.Time     // when its wall clock was last set back
 }
 
+// maxAttempts is the number of refusals before a document is dead-lettered.
+const maxAttempts = 3
+
 func (s *sim) join() error {
 	s.names++
 	h := &host{sim: s, name: fmt.Sprintf("h%d", s.names), clock: newHostClock(1 + (s.rng.Float64()*2-1)*s.config.Drift)}
@@ -37,7 +40,7 @@ func (s *sim) join() error {
 	o := s.config.Options
 	o.Host, o.Clock = h.name, h.clock
 	o.Now = func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
-	o.MaxAttempts = -1
+	o.MaxAttempts, o.DeadLetter = maxAttempts, h.deadLetter
 	p, err := changefeed.New(&hostFeed{Feed: feed, host: h}, &hostStore{LeaseStore: store, host: h, h: s.history}, h, &o)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", h.name, err)
@@ -145,44 +148,103 @@ func (h *host) call(ctx context.Context, w *faultSource, do func() error) error 
 	return nil
 }
 
-// Handle is the host's handler. It checks its context before each document, as a handler
-// must, and then sends the document.
+// Handle is the host's handler. It sends the documents one after the other, refuses some and
+// leaves some waiting, and then fails as the faults have it: with its answers, or as a whole.
 func (h *host) Handle(ctx context.Context, b *changefeed.Batch) error {
-	handlers := &h.sim.handlers
-	failAt := handlers.failAt(len(b.Items))
+	failAt := h.sim.handlers.failAt(len(b.Items))
+	held := map[string]bool{} // keys with a document that is not done
+	answers := map[int]error{}
 	for i := range b.Items {
-		if i == failAt {
+		item := &b.Items[i]
+		switch key := string(item.Key); {
+		case i == failAt && i%2 == 0:
 			return errHandler
-		}
-		var doc struct {
-			Serial int `json:"serial"`
-		}
-		if err := json.Unmarshal(b.Items[i].Raw, &doc); err != nil {
-			return fmt.Errorf("decode %s: %w", b.Items[i].Raw, err)
-		}
-		if err := h.gate(); err != nil {
-			return err
-		}
-		stops, _ := h.wasStopped()
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		// After the check the document is sent even if ctx ends. A stop in between makes
-		// the host a zombie.
-		if err := wait(context.WithoutCancel(ctx), handlers.delay()/2); err != nil {
-			return err
-		}
-		if err := h.gate(); err != nil {
-			return err
-		}
-		now, unknowingly := h.wasStopped()
-		h.sim.verifier.delivered(delivery{
-			host: h.name, epoch: b.Epoch, lease: b.Token, serial: doc.Serial, excused: now != stops || unknowingly,
-			beside: h.sim.config.Foreign,
-		})
-		if err := wait(ctx, handlers.delay()/2); err != nil {
-			return err
+		case i == failAt:
+			h.answer(b, answers)
+			return errHandler
+		case held[key]:
+		case key == stuckKey && h.sim.stuck.Load():
+			answers[i], held[key] = errHandler, true
+		default:
+			serial, err := serialOf(item.Raw)
+			if err != nil {
+				return err
+			}
+			if serial%refusedEvery == 0 {
+				answers[i], held[key] = changefeed.Refuse(errHandler), true
+				continue
+			}
+			if err := h.send(ctx, b.LeaseRef, serial); err != nil {
+				return err
+			}
+			answers[i] = nil
 		}
 	}
+	h.answer(b, answers)
 	return nil
+}
+
+// Every tenth document or so is refused, and dead-lettered in the end. The documents of one
+// key wait until the faults end.
+const (
+	refusedEvery = 11
+	stuckKey     = `"key-1"`
+)
+
+func (h *host) answer(b *changefeed.Batch, answers map[int]error) {
+	for i, err := range answers {
+		b.Answer(i, err)
+	}
+}
+
+// deadLetter is the host's sink. It counts as a delivery.
+func (h *host) deadLetter(ctx context.Context, letter changefeed.DeadLetter) error {
+	if h.sim.handlers.failAt(1) == 0 {
+		return errHandler
+	}
+	serial, err := serialOf(letter.Raw)
+	if err != nil {
+		return err
+	}
+	if letter.Attempts < maxAttempts {
+		h.sim.verifier.fault("V6 %s dead-letters serial %d after %d refusals", h.name, serial, letter.Attempts)
+	}
+	h.sim.letters.Add(1)
+	return h.send(ctx, letter.LeaseRef, serial)
+}
+
+func serialOf(raw []byte) (int, error) {
+	var doc struct {
+		Serial int `json:"serial"`
+	}
+	if err := json.Unmarshal(raw, &doc); err != nil {
+		return 0, fmt.Errorf("decode %s: %w", raw, err)
+	}
+	return doc.Serial, nil
+}
+
+// send sends one document. It checks its context before, as a handler must.
+func (h *host) send(ctx context.Context, lease changefeed.LeaseRef, serial int) error {
+	handlers := &h.sim.handlers
+	if err := h.gate(); err != nil {
+		return err
+	}
+	stops, _ := h.wasStopped()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	// After the check the document is sent even if ctx ends. A stop in between makes
+	// the host a zombie.
+	if err := wait(context.WithoutCancel(ctx), handlers.delay()/2); err != nil {
+		return err
+	}
+	if err := h.gate(); err != nil {
+		return err
+	}
+	now, unknowingly := h.wasStopped()
+	h.sim.verifier.delivered(delivery{
+		host: h.name, epoch: lease.Epoch, lease: lease.Range.String(), serial: serial, excused: now != stops || unknowingly,
+		beside: h.sim.config.Foreign,
+	})
+	return wait(ctx, handlers.delay()/2)
 }

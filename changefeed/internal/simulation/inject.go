@@ -138,6 +138,7 @@ func (s *sim) settle(ctx context.Context) error {
 	s.store.set(faultRates{})
 	s.feed.set(faultRates{})
 	s.handlers.set(faultRates{})
+	s.stuck.Store(false)
 	for _, h := range s.hosts {
 		h.wake()
 	}

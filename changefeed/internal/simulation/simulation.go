@@ -45,6 +45,7 @@ type Report struct {
 	Simulated                       time.Duration
 	Written, Delivered, Redelivered int
 	Zombies                         int
+	Letters                         int            // dead letters
 	Foreign                         int            // leases another product acquired
 	Struck                          map[string]int // number of each kind of fault
 	// Owned is the time from the end of the faults until every lease was owned.
@@ -60,8 +61,8 @@ func (r *Report) String() string {
 	for _, what := range slices.Sorted(maps.Keys(r.Struck)) {
 		struck = append(struck, fmt.Sprintf("%d %s", r.Struck[what], what))
 	}
-	return fmt.Sprintf("%d runs from seed %d, %s simulated: %d written, %d delivered (%d again), %d zombies; %s; %d leases taken by another product; owned after %s, balanced after %s",
-		r.Runs, r.Seed, r.Simulated.Round(time.Second), r.Written, r.Delivered, r.Redelivered, r.Zombies, strings.Join(struck, ", "), r.Foreign, r.Owned, r.Balanced)
+	return fmt.Sprintf("%d runs from seed %d, %s simulated: %d written, %d delivered (%d again), %d zombies, %d dead letters; %s; %d leases taken by another product; owned after %s, balanced after %s",
+		r.Runs, r.Seed, r.Simulated.Round(time.Second), r.Written, r.Delivered, r.Redelivered, r.Zombies, r.Letters, strings.Join(struck, ", "), r.Foreign, r.Owned, r.Balanced)
 }
 
 // Add sums up runs.
@@ -79,6 +80,7 @@ func (r *Report) Add(o *Report) {
 	r.Delivered += o.Delivered
 	r.Redelivered += o.Redelivered
 	r.Zombies += o.Zombies
+	r.Letters += o.Letters
 	r.Foreign += o.Foreign
 	r.Owned = max(r.Owned, o.Owned)
 	r.Balanced = max(r.Balanced, o.Balanced)
@@ -118,6 +120,8 @@ type sim struct {
 	names    int
 	report   Report
 	foreign  atomic.Int64 // leases another product acquired
+	letters  atomic.Int64 // dead letters
+	stuck    atomic.Bool  // the documents of a key wait
 }
 
 // Run runs the simulation. It must be called in a synctest bubble. Every goroutine it
@@ -132,6 +136,7 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	s.handlers.rng = rand.New(rand.NewPCG(config.Seed, 4))
 	s.history = newHistory(s.verifier)
 	s.report = Report{Seed: config.Seed, Runs: 1, Struck: map[string]int{}}
+	s.stuck.Store(true)
 	began := time.Now()
 	c := &s.config
 	if c.Hosts == 0 {
@@ -157,7 +162,7 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	s.running.Wait()
 	s.report.Written, s.report.Delivered = len(s.verifier.changes), s.verifier.total
 	s.report.Redelivered, s.report.Zombies = s.verifier.repeated, s.verifier.zombies
-	s.report.Foreign = int(s.foreign.Load())
+	s.report.Foreign, s.report.Letters = int(s.foreign.Load()), int(s.letters.Load())
 	s.report.Faults, s.report.Simulated = s.verifier.faults, time.Since(began)
 	return &s.report, err
 }

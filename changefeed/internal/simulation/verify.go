@@ -1,7 +1,10 @@
 package simulation
 
 import (
+	"encoding/json"
 	"fmt"
+	"hash/fnv"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -177,6 +180,7 @@ func (v *verifier) stored(r changefeed.Record) {
 	if l.owner() != "" {
 		v.leases[r.ID] = holder{in: in, owner: l.owner(), epoch: epoch}
 	}
+	v.checkAhead(&l, epoch)
 	if position == "" {
 		return
 	}
@@ -189,6 +193,32 @@ func (v *verifier) stored(r changefeed.Record) {
 		if c.lsn <= lsn && in.Has(c.epk) {
 			v.faultLocked(c, "V4 lease %s (epoch %s): position %d is after serial %d of key %s, LSN %d, not delivered",
 				r.ID, l.Properties["epoch"], lsn, c.serial, c.key, c.lsn)
+			delete(v.waiting, c)
+		}
+	}
+}
+
+// checkAhead checks V4 on what a lease records as done ahead of its position. Another product
+// keeps the property, which then has no meaning. Called with mu.
+func (v *verifier) checkAhead(l *lease, epoch int64) {
+	owner := l.owner()
+	text := l.Properties["ahead"]
+	if text == "" || owner == "" || !strings.HasPrefix(l.Properties["signed"], owner+" ") || v.leases[l.ID].epoch != epoch {
+		return
+	}
+	var ahead changefeed.Ahead
+	if err := json.Unmarshal([]byte(text), &ahead); err != nil {
+		v.faultLocked(nil, "V4 lease %s: ahead %s: %v", l.ID, text, err)
+		return
+	}
+	for c := range v.waiting {
+		if c.lsn > ahead.LSN || !l.FeedRange.Range.Has(c.epk) {
+			continue
+		}
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(strconv.Quote(c.key)))
+		if !slices.ContainsFunc(ahead.Held, func(k changefeed.HeldKey) bool { return k.Key == h.Sum64() && k.LSN <= c.lsn }) && c.lsn > 0 {
+			v.faultLocked(c, "V4 lease %s (epoch %d): ahead up to %d, and serial %d of key %s, LSN %d, is not delivered", l.ID, epoch, ahead.LSN, c.serial, c.key, c.lsn)
 			delete(v.waiting, c)
 		}
 	}
