@@ -175,3 +175,26 @@ func TestDroppedWindowReleasesEachPageOnce(t *testing.T) {
 		t.Errorf("released %v, want each page once", released)
 	}
 }
+
+// A page that is still in the lanes may have an item that is neither done nor held.
+func TestAheadEndsBeforePageInTheLanes(t *testing.T) {
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	read := func(lsn int64) *page { return w.add(&Page{Items: []Item{{LSN: lsn}, {LSN: lsn}}}) }
+	check := func(lsn int64, seq uint64, done bool) {
+		t.Helper()
+		if l, s, d := w.settled(); l != lsn || s != seq || d != done {
+			t.Errorf("settled up to LSN %d of page %d, any done %t; want %d, %d, %t", l, s, d, lsn, seq, done)
+		}
+	}
+	check(0, 0, false)
+	a, b, c := read(5), read(7), read(9)
+	check(0, 0, false)
+	w.hold(a, &a.items[0])
+	w.forget(a)
+	w.finish(c, 2)
+	check(5, 1, false)
+	w.finish(b, 1)
+	check(5, 1, false)
+	w.hold(b, &b.items[0])
+	check(9, 3, true)
+}
