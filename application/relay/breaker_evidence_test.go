@@ -54,11 +54,13 @@ func TestKeyIsBlamedOnlyWithEvidence(t *testing.T) {
 		check("the probe after the outage", blamed(), false)
 		time.Sleep(time.Minute)
 		check("the outage is over", blamed("x x3 3"), true)
-		b.fail = failing(errNotAllowed, "a")
-		check("another class", blamed(), false)
 		b.fail = map[string]relay.KeyError{"a": {Sent: 1, Err: errBusy}}
 		failed = r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "a a2 2"))
 		check("a message of the key was accepted", len(failed) != 1 || failed[0].Blamed, false)
+		b.fail = failing(errBusy, "a")
+		check("another key accepted since", blamed("x x4 4"), true)
+		b.fail = failing(errNotAllowed, "a")
+		check("another class", blamed(), false)
 	})
 }
 

@@ -64,8 +64,8 @@
 // In doubt an event is parked and not dropped, so the worst case is a second send:
 //
 //   - A gate of an earlier version has no history, and covers only events of a feed without one.
-//   - A dead letter whose failure the relay did not report (a panic, a timeout of the whole
-//     call) has no progress, because it need not be the first of its transaction.
+//   - A dead letter whose failure Handle did not report (a panic, a timeout of the whole call)
+//     has no progress, because it need not be the first of its transaction.
 //   - Events without a key come from many ranges, so their gate has no progress.
 //
 // A rewind does not send the events up to the progress of a closed gate again. A restart does,

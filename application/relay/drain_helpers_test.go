@@ -150,6 +150,16 @@ func waitingDeadLetter(line string, lsn int64) relay.DeadLetter {
 	return l
 }
 
+// reportedLetter returns the dead letter of an event that Handle reported as refused.
+func reportedLetter(t *testing.T, o relay.Ownership, c relay.Change) relay.DeadLetter {
+	t.Helper()
+	failed := newRelay(t, publisherFunc(func([]relay.Group) error { return errTooLarge }), nil).Handle(t.Context(), o, []relay.Change{c})
+	if len(failed) != 1 {
+		t.Fatalf("failed %v", failed)
+	}
+	return relay.DeadLetter{Change: c, Attempts: 5, Err: failed[0].Err}
+}
+
 // hooked is a store of parked events that calls before first. An error replaces the call.
 type hooked struct {
 	*parkedtest.Memory

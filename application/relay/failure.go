@@ -114,7 +114,9 @@ type Failure struct {
 	// the key's failure began. Otherwise nothing distinguishes it from an outage, and its
 	// waiting must not be limited. A Refused failure needs no such evidence.
 	Blamed bool
-	Err    error // its failure, or the failure of the earlier event
+	// Err is its failure, or the failure of the earlier event. DeadLetter.Err must be or wrap
+	// it: it contains the place of the failed event in the feed.
+	Err error
 }
 
 // Ended returns the reason why no send may start under ctx, or nil. It compares the deadline

@@ -115,7 +115,7 @@ func TestEventsBeforeFirstSeenOneAreDone(t *testing.T) {
 	b, mem := &broker{fail: failing(errTooLarge, "a")}, parkedtest.NewMemory()
 	r := newRelay(t, b, withParked(mem, relay.Options{}))
 	r.Handle(t.Context(), relay.Ownership{}, changes("a a5 5@4"))
-	if err := r.Park(t.Context(), deadLetter("a a5 5", 4, errTooLarge)); err != nil {
+	if err := r.Park(t.Context(), reportedLetter(t, relay.Ownership{}, changes("a a5 5@4")[0])); err != nil {
 		t.Fatal(err)
 	}
 	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a4 4@3", "a a5 5@4", "a a6 6@5")); failed != nil {
@@ -130,7 +130,7 @@ func TestEventsBeforeFirstSeenOneAreDone(t *testing.T) {
 func TestEventWithoutLSNGivesNoProgress(t *testing.T) {
 	mem := parkedtest.NewMemory()
 	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
-	if err := r.Park(t.Context(), deadLetter("a a1 5", 0, errTooLarge)); err != nil {
+	if err := r.Park(t.Context(), reportedLetter(t, relay.Ownership{}, changes("a a1 5@0")[0])); err != nil {
 		t.Fatal(err)
 	}
 	if g := gateOf(t, mem, "a"); g.Progress.LSN != 0 {

@@ -12,12 +12,14 @@ import (
 // memory is reused by later calls.
 type page struct {
 	changes    []Change
-	keys       []keyState     // in the order of their first event
-	keyOf      map[string]int // place in keys, by name
-	faults     map[int]error  // by Message.Index: events that cannot be sent
-	keyless    []Failure      // events that cannot be sent and have no key
-	aggregates []Message      // key and last sequence of the aggregates among the changes
-	resent     int            // events sent again that may have been accepted before
+	history    string           // of the container
+	keys       []keyState       // in the order of their first event
+	keyOf      map[string]int   // place in keys, by name
+	faults     map[int]error    // by Message.Index: events that cannot be sent
+	before     map[int]Progress // by Message.Index: see place
+	keyless    []Failure        // events that cannot be sent and have no key
+	aggregates []Message        // key and last sequence of the aggregates among the changes
+	resent     int              // events sent again that may have been accepted before
 
 	groups    []Group     // of the last send
 	groupKeys []*keyState // the key of each group
@@ -52,8 +54,8 @@ func decode(decoder Decoder, c *Change) (m Message, isEvent bool, err error) {
 }
 
 // read decodes changes and groups their events by key.
-func (p *page) read(decoder Decoder, changes []Change) {
-	p.changes = changes
+func (p *page) read(decoder Decoder, o Ownership, changes []Change) {
+	p.changes, p.history = changes, o.History
 	for i := range changes {
 		m, isEvent, err := decode(decoder, &changes[i])
 		m.Index = i
@@ -74,7 +76,7 @@ func (p *page) read(decoder Decoder, changes []Change) {
 	}
 	for i := range p.keys {
 		k := &p.keys[i]
-		sortTransactions(k.messages)
+		p.sort(k.messages)
 		for k.sendable < len(k.messages) && p.faults[k.messages[k.sendable].Index] == nil {
 			k.sendable++
 		}
@@ -95,20 +97,25 @@ func (p *page) add(m Message) {
 	p.keys[i].messages = append(p.keys[i].messages, m)
 }
 
-// sortTransactions sorts the messages of each transaction, because the feed returns them in any
-// order. Messages with the same LSN share a transaction. Transactions stay in the order of the
-// feed: their LSNs are not compared, because after a merge the LSNs of the two sides need not
-// be comparable. A message that cannot be read may have neither ordinal nor sequence and is then
-// the first of its transaction: Progress needs one order for all attempts.
-func sortTransactions(msgs []Message) {
+// sort sorts the messages of each transaction by their places, because the feed returns them in
+// any order. Messages with the same LSN share a transaction. Transactions stay in the order of
+// the feed: their LSNs are not compared, because after a merge the LSNs of the two sides need
+// not be comparable.
+func (p *page) sort(msgs []Message) {
 	for len(msgs) > 0 {
 		n := 1
 		for n < len(msgs) && msgs[n].LSN == msgs[0].LSN && msgs[0].LSN != 0 {
+			if m := &msgs[n]; p.faults[m.Index] != nil && m.Ordinal < 1 && m.Sequence < 1 {
+				if p.before == nil {
+					p.before = make(map[int]Progress)
+				}
+				p.before[m.Index] = p.place(&msgs[n-1])
+			}
 			n++
 		}
 		if n > 1 {
 			slices.SortStableFunc(msgs[:n], func(a, b Message) int {
-				x, y := a.progress("", time.Time{}), b.progress("", time.Time{})
+				x, y := p.place(&a), p.place(&b)
 				return x.inTransaction(&y)
 			})
 		}
@@ -116,10 +123,27 @@ func sortTransactions(msgs []Message) {
 	}
 }
 
-// progress returns the place of an event that was committed at a time in a history.
-func (m *Message) progress(history string, at time.Time) Progress {
-	return Progress{History: history, LSN: m.LSN, Ordinal: m.Ordinal, Sequence: m.Sequence, Event: m.ID, At: at.UTC()}
+// place returns the place of an event of the page. One that cannot be read, and therefore has
+// neither ordinal nor sequence, follows the event that the feed returned before it in its
+// transaction.
+func (p *page) place(m *Message) Progress {
+	at := Progress{
+		History: p.history, LSN: m.LSN, Ordinal: m.Ordinal, Sequence: m.Sequence, Event: m.ID, At: p.changes[m.Index].Timestamp.UTC(),
+	}
+	if before, ok := p.before[m.Index]; ok {
+		at.Ordinal, at.Sequence, at.Event = before.Ordinal, before.Sequence, before.Event+" "+m.ID
+	}
+	return at
 }
+
+// reported is the failure of the first failed event of a key, with its place for Park. The events
+// of the key before that place were accepted or parked.
+type reported struct {
+	error
+	place Progress
+}
+
+func (e *reported) Unwrap() error { return e.error }
 
 // failAll fails every event of the page with err.
 func (p *page) failAll(err error) {
@@ -141,6 +165,7 @@ func (p *page) failures() []Failure {
 			continue
 		}
 		cause := cmp.Or(k.err, p.faults[k.messages[k.sent].Index])
+		cause = &reported{cause, p.place(&k.messages[k.sent])}
 		for n := k.sent; n < len(k.messages); n++ {
 			m := &k.messages[n]
 			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: n > k.sent, Blamed: k.blamed, Err: cause})

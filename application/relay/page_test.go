@@ -10,14 +10,32 @@ import (
 	"feedbox/application/relay/parkedtest"
 )
 
-// An unreadable event has neither ordinal nor sequence and is the first of its transaction,
-// whatever its place on the page, because the progress of its key needs one order.
-func TestUnreadableEventIsFirstOfItsTransaction(t *testing.T) {
-	b := &broker{}
-	page := changes("a a0 0@6", "a a1 1@7", "a a2 2@7", "a a3 ?@7", "a a4 4@7", "a a5 5@8")
-	failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, page)
-	want(t, "sent", b.got["a"], "a0")
-	want(t, "failures", failures(failed), "1 a1 true", "2 a2 true", "3 a3 false", "4 a4 true", "5 a5 true")
+// An event that cannot be read has neither ordinal nor sequence. It follows the event that the feed
+// returned before it, and the other events of the transaction are sorted around it.
+func TestUnreadableEventFollowsItsPredecessor(t *testing.T) {
+	for name, test := range map[string]struct{ page, sent, failed []string }{
+		"in order": {
+			[]string{"a a1 1@7", "a a2 2@7", "a a3 ?@7", "a a4 4@7", "a a5 5@7"},
+			[]string{"a1", "a2"}, []string{"2 a3 false", "3 a4 true", "4 a5 true"},
+		},
+		"out of order": {
+			[]string{"a a5 5@7", "a a2 2@7", "a a3 ?@7", "a a4 4@7", "a a1 1@7"},
+			[]string{"a1", "a2"}, []string{"0 a5 true", "2 a3 false", "3 a4 true"},
+		},
+		"impossible sequence": {
+			[]string{"a a1 1@7", "a a2 2@7", "a a3 -1?@7", "a a4 4@7"},
+			[]string{"a1", "a2"}, []string{"2 a3 false", "3 a4 true"},
+		},
+		"first of its transaction": {
+			[]string{"a a0 0@6", "a a3 ?@7", "a a1 1@7"},
+			[]string{"a0"}, []string{"1 a3 false", "2 a1 true"},
+		},
+	} {
+		b := &broker{}
+		failed := newRelay(t, b, nil).Handle(t.Context(), relay.Ownership{}, changes(test.page...))
+		want(t, name+", sent", b.got["a"], test.sent...)
+		want(t, name+", failures", failures(failed), test.failed...)
+	}
 }
 
 // An invalid event whose sequence is known has the place of its sequence.

@@ -11,14 +11,13 @@ import (
 
 // parkFollowers parks the events of parked keys. A key whose gate turns out to be open is left
 // for publish.
-func (r *Relay) parkFollowers(ctx context.Context, o Ownership, p *page) {
+func (r *Relay) parkFollowers(ctx context.Context, p *page) {
 	for _, k := range r.memory.parkedKeys(p) {
 		events := make([]ParkedEvent, len(k.messages))
 		for n := range k.messages {
 			m := &k.messages[n]
-			c := &p.changes[m.Index]
-			events[n] = r.parkedEvent(m, c.Raw, p.faults[m.Index])
-			events[n].Progress = m.progress(o.History, c.Timestamp)
+			events[n] = r.parkedEvent(m, p.changes[m.Index].Raw, p.faults[m.Index])
+			events[n].Progress = p.place(m)
 		}
 		done, err := r.opts.Parked.Park(ctx, k.name, events, nil)
 		switch {
@@ -36,9 +35,8 @@ func (r *Relay) parkFollowers(ctx context.Context, o Ownership, p *page) {
 // DeadLetter is an event that used up its attempts, or waited too long.
 type DeadLetter struct {
 	Change   Change
-	History  string // see Ownership
-	Attempts int    // number of attempts
-	Err      error  // the last failure
+	Attempts int   // number of attempts
+	Err      error // the last failure: Failure.Err, or an error that wraps it
 	// Waiting is true if the event was not refused but waited too long while others were
 	// accepted. Its key is drained without an operator; see Closing.Auto.
 	Waiting bool
@@ -56,16 +54,15 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 		return errors.New("park: Options.Parked is not set")
 	}
 	m, _, _ := decode(r.decoder, &l.Change) // m has the readable fields; l.Err is the failure
-	hasKey := m.Key != ""
-	if !hasKey { // its place is not comparable with those of other events without a key
+	if m.Key == "" { // its sequence is not comparable with those of other events without a key
 		m.Key, m.Sequence = noKey, 0
 	}
 	event := r.parkedEvent(&m, l.Change.Raw, l.Err)
 	event.Attempts = l.Attempts
-	// Handle reports only the first event of its key. Other failures, such as a panic, say
-	// nothing about the events before it in its transaction.
-	if _, reported := errors.AsType[*Error](l.Err); reported && hasKey {
-		event.Progress = m.progress(l.History, l.Change.Timestamp)
+	// A failure that Handle did not report, such as a panic, says nothing about the events
+	// before this one in its transaction.
+	if e, ok := errors.AsType[*reported](l.Err); ok {
+		event.Progress = e.place
 	}
 	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting}
 	done, err := r.opts.Parked.Park(ctx, m.Key, []ParkedEvent{event}, closing)

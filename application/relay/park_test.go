@@ -111,7 +111,7 @@ func TestParkedEventHasAllFields(t *testing.T) {
 		Parked: func(_ context.Context, e relay.ParkedEvent) { reported = append(reported, e) },
 	}})
 	for range 2 { // the second time after its answer was lost
-		if err := r.Park(t.Context(), deadLetter("a a1 1", 7, errTooLarge)); err != nil {
+		if err := r.Park(t.Context(), reportedLetter(t, relay.Ownership{}, changes("a a1 1@7")[0])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -225,7 +225,7 @@ func TestEventsSentBeforeGateClosedAreDone(t *testing.T) {
 		if failed := first.Handle(t.Context(), relay.Ownership{}, changes("a a1 1@1", "a a2 2@1", "a a3 3@2", "a a4 4@3")); failed != nil {
 			t.Fatal(failed)
 		}
-		if err := first.Park(t.Context(), deadLetter("a a5 5", 4, errTooLarge)); err != nil {
+		if err := first.Park(t.Context(), reportedLetter(t, relay.Ownership{}, changes("a a5 5@4")[0])); err != nil {
 			t.Fatal(err)
 		}
 		var parked []string

@@ -114,8 +114,7 @@ func TestEventsBeforeGateAreNotSentAgainAfterCrash(t *testing.T) {
 func TestGateAdmitsEventsOfAnotherHistory(t *testing.T) {
 	b, mem := &broker{}, parkedtest.NewMemory()
 	r := newRelay(t, b, withParked(mem, relay.Options{}))
-	l := deadLetter("a a6 6", 101, errTooLarge)
-	l.History = "before"
+	l := reportedLetter(t, relay.Ownership{History: "before"}, changes("a a6 6@101")[0])
 	if err := r.Park(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}
@@ -137,8 +136,9 @@ func TestGateAdmitsEventsOfAnotherHistory(t *testing.T) {
 func TestGateAdmitsEventsCommittedLater(t *testing.T) {
 	mem, at := parkedtest.NewMemory(), time.Unix(1000, 0)
 	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
-	l := deadLetter("a a6 6", 101, errTooLarge)
-	l.Change.Timestamp = at
+	c := changes("a a6 6@101")[0]
+	c.Timestamp = at
+	l := reportedLetter(t, relay.Ownership{}, c)
 	if err := r.Park(t.Context(), l); err != nil {
 		t.Fatal(err)
 	}

@@ -64,13 +64,13 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 		p.reset()
 		r.pages.Put(p)
 	}()
-	p.read(r.decoder, changes)
+	p.read(r.decoder, o, changes)
 	in, first, err := r.register(ctx, o)
 	r.findMissing(ctx, o, in, p)
 	if err != nil {
 		p.failAll(err)
 	} else {
-		r.parkFollowers(ctx, o, p)
+		r.parkFollowers(ctx, p)
 		r.publish(ctx, p)
 	}
 	notify(ctx, r.opts.Observer.Handled, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})

@@ -44,10 +44,13 @@ func (m *Memory) Fail(err error) {
 // Closed implements relay.ParkedStore.
 func (m *Memory) Closed(context.Context) (keys []string, err error) {
 	defer m.lock()()
+	if m.fail != nil {
+		return nil, m.fail
+	}
 	for key := range m.gates {
 		keys = append(keys, key)
 	}
-	return keys, m.fail
+	return keys, nil
 }
 
 // Park implements relay.ParkedStore.

@@ -67,7 +67,6 @@ func answer(batch *changefeed.Batch, f *relay.Failure) {
 func (h *Handler) Park(ctx context.Context, letter changefeed.DeadLetter) error {
 	err := h.relay.Park(ctx, relay.DeadLetter{
 		Change:   relay.Change{Raw: letter.Raw, LSN: letter.LSN, Timestamp: letter.Changed},
-		History:  letter.History,
 		Attempts: letter.Attempts,
 		Err:      letter.Err,
 		Waiting:  letter.Waiting,
