@@ -51,7 +51,8 @@ write of the lease, and requests that the owner has not carried out yet (PENDING
 				} else if paused {
 					p.say(format, "all ranges are paused; feedbox leases resume --all resumes them")
 				}
-				return leasesWhole(leases, refused)
+				p.sayOthers(ctx, format, o)
+				return leasesWhole(leases, refused, cfg.EventTTL)
 			})
 		},
 	}
@@ -64,9 +65,9 @@ write of the lease, and requests that the owner has not carried out yet (PENDING
 const ownerWidth = 20
 
 // leasesWhole returns an error if no lease covers a part of the key space.
-func leasesWhole(leases []changefeed.Lease, refused *changefeed.RefusedError) error {
+func leasesWhole(leases []changefeed.Lease, refused *changefeed.RefusedError, ttl time.Duration) error {
 	if refused != nil {
-		return invariantError{console.Advise(refused, "set FEEDBOX_PROCESSOR to a name that no other processor uses, or delete these records")}
+		return invariantError{console.Advise(refused, operator.RefusedAdvice(ttl))}
 	}
 	if gaps := operator.Uncovered(leases); len(gaps) > 0 {
 		return invariantError{console.Advise(fmt.Errorf("no lease covers %s: their events are not sent", strings.Join(gaps, ", ")), "a running relay creates the missing leases within a minute; if it does not, restart it and read its log")}

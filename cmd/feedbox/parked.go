@@ -12,7 +12,7 @@ import (
 )
 
 func (p *program) parkedCommand() *cobra.Command {
-	cmd := group("parked", "Show, retry and skip parked events", p.parkedLsCommand(), p.parkedShowCommand(), p.parkedRetryCommand(), p.parkedSkipCommand())
+	cmd := group("parked", "Show, retry and skip parked events", p.parkedLsCommand(), p.parkedShowCommand(), p.parkedRetryCommand(), p.parkedSkipCommand(), p.parkedAdoptCommand())
 	cmd.Long = `Show, retry and skip parked events.
 
 If the broker refuses an event permanently, the relay parks it together with the later

@@ -78,6 +78,7 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	}
 	if usable && step(o.examineAccess) {
 		step(func(ctx context.Context) []Finding { return o.examineLeases(ctx, d.Management) })
+		step(o.examineSharing)
 		step(o.examineParked)
 	}
 	if o.broker != nil {

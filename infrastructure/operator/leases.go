@@ -18,7 +18,7 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 	refused, _ := errors.AsType[*changefeed.RefusedError](err)
 	switch {
 	case refused != nil:
-		return []Finding{o.described(check, err).Is(FindingFailed, "feedbox leases ls lists the others; give FEEDBOX_PROCESSOR another name, or remove the records named")}
+		return []Finding{o.described(check, err).Is(FindingFailed, RefusedAdvice(o.cfg.EventTTL))}
 	case err != nil:
 		return []Finding{o.failed(ctx, check, err, PartLeases)}
 	case len(leases) == 0:

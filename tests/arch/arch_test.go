@@ -69,7 +69,7 @@ var rules = []rule{
 	{"infrastructure/consumer/postgresinbox", []string{infra + "consumer", "github.com/jackc/pgx/v5"}},
 	{"infrastructure/consumer/firestoreinbox", []string{infra + "consumer", firestore, "google.golang.org/grpc"}},
 
-	{"infrastructure/relay", []string{application, changefeed, infra + "process/failpoint", otel}},
+	{"infrastructure/relay", []string{domain, application, changefeed, infra + "process/failpoint", otel}},
 	{"infrastructure/operator", []string{domain, application, changefeed, infra + "process/config", infra + "relay/relayport"}},
 	{"infrastructure/page", []string{domain, infra + "httpapi/auth"}},
 	{"infrastructure/page/operations", []string{domain, application, changefeed, infra + "operator", infra + "page", "golang.org/x/sync/errgroup", "github.com/prometheus/"}},

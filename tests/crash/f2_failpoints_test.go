@@ -63,6 +63,7 @@ func TestRelayKilledWhileItMakesLeases(t *testing.T) {
 	}
 	for n := range kills {
 		processor := fmt.Sprintf("FEEDBOX_PROCESSOR=create-%d", n)
+		w.e.AdoptParked(t, fmt.Sprintf("create-%d", n))
 		place := [...]string{"lease-creating", "lease-created"}[w.rnd.IntN(2)]
 		victim := w.addRelay(processor, fmt.Sprintf("FAILPOINT=%s:%d", place, 1+w.rnd.IntN(ranges)))
 		awaitEnd(t, victim)

@@ -9,6 +9,7 @@ import (
 
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/relay/relayport"
 )
 
 // Leases reads the leases of a relay.
@@ -20,14 +21,7 @@ type Leases struct {
 // OpenLeases opens the leases of the processor, "" for the relay's default.
 func (e Endpoints) OpenLeases(t *testing.T, processor string) *Leases {
 	t.Helper()
-	cred, err := azcosmos.NewKeyCredential(e.CosmosKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := azcosmos.NewClientWithKey(e.CosmosEndpoint, cred, cosmosfeed.ClientOptions(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := e.cosmosClient(t)
 	feed, err := cosmosfeed.NewFeed(client, e.Database, e.Container)
 	if err != nil {
 		t.Fatal(err)
@@ -40,6 +34,31 @@ func (e Endpoints) OpenLeases(t *testing.T, processor string) *Leases {
 		processor = "feedbox"
 	}
 	return &Leases{feed: feed, operator: changefeed.NewOperator(feed, store, &changefeed.OperatorOptions{Processor: processor})}
+}
+
+// AdoptParked makes the processor the owner of the parked events.
+func (e Endpoints) AdoptParked(t *testing.T, processor string) {
+	t.Helper()
+	markers, err := cosmosfeed.NewLeaseStore(e.cosmosClient(t), e.Database, e.Parked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (&relayport.Store{Markers: markers}).Adopt(t.Context(), processor); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (e Endpoints) cosmosClient(t *testing.T) *azcosmos.Client {
+	t.Helper()
+	cred, err := azcosmos.NewKeyCredential(e.CosmosKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azcosmos.NewClientWithKey(e.CosmosEndpoint, cred, cosmosfeed.ClientOptions(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
 }
 
 // List returns all leases. A fault of the store is an error.

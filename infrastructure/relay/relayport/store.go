@@ -9,8 +9,8 @@ import (
 	"feedbox/changefeed"
 )
 
-// Store holds the events of a relay, its leases and its parked events. All fields but Upkeep,
-// MaxItems, Waits and Held are required.
+// Store holds the events of a relay, its leases and its parked events. All fields but Markers,
+// Upkeep, MaxItems, Waits and Held are required.
 type Store struct {
 	// Name identifies the store in metrics and probes, such as "cosmos".
 	Name string
@@ -23,6 +23,10 @@ type Store struct {
 	Leases changefeed.LeaseStore
 	// Parked holds the events that cannot be sent.
 	Parked Parked
+	// Markers keeps the name of the processor that owns Parked, in the same place as Parked. It
+	// may be that of Leases only if Leases and Parked are always in one place. Default: none, so
+	// that no second processor is refused.
+	Markers changefeed.LeaseStore
 	// Verify returns an error that names everything missing or wrong in the store; faults
 	// Unavailable and Throttled if the store did not answer.
 	Verify func(ctx context.Context) error

@@ -14,9 +14,15 @@ import (
 // prolong a stop.
 const closeTimeout = 2 * time.Second
 
-// Verify checks the store. Its error names everything missing or wrong; faults Unavailable and
-// Throttled mean that the store did not answer.
-func (s *Service) Verify(ctx context.Context) error { return s.store.Verify(ctx) }
+// Verify checks the store, and that its parked events belong to this processor. Its error names
+// everything missing or wrong; faults Unavailable and Throttled mean that the store did not
+// answer.
+func (s *Service) Verify(ctx context.Context) error {
+	if err := s.store.Verify(ctx); err != nil {
+		return err
+	}
+	return s.store.Claim(ctx, s.options.Processor)
+}
 
 // Run verifies the store and relays until ctx ends, then stops in the order that the package
 // documentation gives and returns nil. It must not be called twice.

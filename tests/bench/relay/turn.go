@@ -91,7 +91,11 @@ func (st *store) turn(ctx context.Context, into *receiver) (sample measure.Sampl
 // they have stopped.
 func (st *store) start(ctx context.Context, b *broker) (running func() error, err error) {
 	st.relays++
+	parked := fmt.Sprintf("parked%d", st.relays) // a new processor needs parked events of its own
 	group, ctx := errgroup.WithContext(ctx)
+	if err := st.cosmos.CreateContainer(database, cosmosemu.ContainerProps{ID: parked, PartitionKey: []string{"/partitionKey"}}); err != nil {
+		return group.Wait, err
+	}
 	var owned ownership
 	for i := range st.shape.Relays {
 		cfg, err := config.LoadRelay([]string{
@@ -99,7 +103,7 @@ func (st *store) start(ctx context.Context, b *broker) (running func() error, er
 			"FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + b.bus.ConnectionString(),
 			fmt.Sprintf("FEEDBOX_SERVICEBUS_PACK_KEYS=%v", st.shape.Pack),
 			fmt.Sprintf("FEEDBOX_RELAY_MAX_ITEMS=%d", maxItems),
-			fmt.Sprintf("FEEDBOX_PROCESSOR=bench%d", st.relays),
+			fmt.Sprintf("FEEDBOX_PROCESSOR=bench%d", st.relays), "FEEDBOX_COSMOS_PARKED=" + parked,
 			fmt.Sprintf("FEEDBOX_INSTANCE=relay%d", i),
 		})
 		if err != nil {

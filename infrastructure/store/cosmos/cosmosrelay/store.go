@@ -63,8 +63,9 @@ func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	s.Parked, err1 = parked.NewStore(aside)
 	s.Feed, err2 = cosmosfeed.NewFeed(client, given.Database, given.Data)
 	leases, err3 := cosmosfeed.NewLeaseStore(client, given.Database, given.Leases)
-	s.Leases = leases
-	return s, errors.Join(err, err1, err2, err3)
+	markers, err4 := cosmosfeed.NewLeaseStore(client, given.Database, given.Parked) // the same form of record, with an ETag
+	s.Leases, s.Markers = leases, markers
+	return s, errors.Join(err, err1, err2, err3, err4)
 }
 
 func (o *Options) withDefaults() (Options, error) {

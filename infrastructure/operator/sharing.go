@@ -1,0 +1,84 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"feedbox/infrastructure/relay/relayport"
+)
+
+// RefusedAdvice returns the remedy for leases that a processor cannot continue. A new name would
+// be the easier one, but it has no positions.
+func RefusedAdvice(ttl time.Duration) string {
+	return fmt.Sprintf("stop all relays of this processor and delete only the records named; a relay creates the missing leases again and repeats the events of their ranges only. "+
+		"Another FEEDBOX_PROCESSOR has no positions: all stored events, up to %s, would be sent again", ttl)
+}
+
+// infoSuffix ends the id of the record that each processor keeps beside its leases.
+const infoSuffix = ".info"
+
+// LeaseSet is the leases of another processor in the same place.
+type LeaseSet struct {
+	Name string // of the processor; of its records if they are of another container
+	Same bool   // of the same container, so it sends the same events
+}
+
+// OtherLeaseSets returns the lease sets of other processors in the same place, in the order of
+// their names.
+func (o *Operator) OtherLeaseSets(ctx context.Context) ([]LeaseSet, error) {
+	records, err := o.store.Leases.List(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("list the leases of other processors: %w", err)
+	}
+	source, err := o.store.Feed.Source(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the source of the feed: %w", err)
+	}
+	container := source.Host + "_" + source.Database + "_" + source.Container
+	var others []LeaseSet
+	for _, r := range records {
+		prefix, isInfo := strings.CutSuffix(r.ID, infoSuffix)
+		name, same := strings.CutSuffix(prefix, container)
+		if isInfo && !(same && name == o.cfg.Processor) {
+			others = append(others, LeaseSet{Name: name, Same: same})
+		}
+	}
+	slices.SortFunc(others, func(a, b LeaseSet) int { return strings.Compare(a.Name, b.Name) })
+	return others, nil
+}
+
+// Adopt makes the configured processor the owner of the parked events.
+func (o *Operator) Adopt(ctx context.Context) (previous string, err error) {
+	return o.store.Adopt(ctx, o.cfg.Processor)
+}
+
+// ParkedOwner returns the processor that owns the parked events, "" if none has claimed them.
+func (o *Operator) ParkedOwner(ctx context.Context) (string, error) { return o.store.Owner(ctx) }
+
+// examineSharing finds other processors with leases of the same container, and parked events
+// that belong to another one. It reports nothing if there are none.
+func (o *Operator) examineSharing(ctx context.Context) (found []Finding) {
+	if owner, err := o.ParkedOwner(ctx); err != nil {
+		found = append(found, o.failed(ctx, "owner of parked events", err, PartParked))
+	} else if owner != "" && owner != o.cfg.Processor {
+		refusal := &relayport.OwnedError{Owner: owner, Processor: o.cfg.Processor}
+		found = append(found, Fine("owner of parked events", "%s", owner).Is(FindingFailed, refusal.Error()))
+	}
+	const check = "other lease sets"
+	others, err := o.OtherLeaseSets(ctx)
+	if err != nil {
+		return append(found, o.described(check, err).Is(FindingUnknown, ""))
+	}
+	for _, set := range others {
+		f := Fine(check, "%s, of another container", set.Name)
+		if set.Same {
+			f = Fine(check, "processor %s has leases of the same container", set.Name).
+				Is(FindingWarning, "if relays of "+set.Name+" run, each event is sent by both; if "+set.Name+" was given up, delete its records")
+		}
+		found = append(found, f)
+	}
+	return found
+}
