@@ -10,7 +10,8 @@
 // Each transaction begins with the gate, guarded by its ETag: events are added only while the
 // gate is closed, and a gate opens only when it has no events. A Store sees its own writes, by
 // the session token of the last write in each range. Another process may see them later, which
-// the ETags make harmless.
+// the ETags make harmless. So a token that no replica reaches for a minute is forgotten: the writes
+// that it names were lost by a failover.
 //
 // No ETag guarantees that a new owner of a range knows the keys that its predecessor has parked,
 // because a lagging replica may answer a query. So the closed keys are listed in one logical

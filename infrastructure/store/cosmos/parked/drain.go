@@ -108,7 +108,9 @@ func (s *Store) gates(ctx context.Context, what, query string, visit func(relay.
 
 // query calls visit for each result of a query with the parameter @type.
 func (s *Store) query(ctx context.Context, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
-	return s.queryAt(ctx, s.sessionToken(), what, key, query, kind, visit)
+	err := s.queryAt(ctx, s.sessionToken(), what, key, query, kind, visit)
+	s.noteRead(err)
+	return err
 }
 
 // queryAt is query on a replica that has reached position.

@@ -142,6 +142,7 @@ func (s *Store) Gate(ctx context.Context, key string) (relay.Gate, error) {
 	what := "read the gate of key " + key
 	for range gateTries {
 		reply, err := s.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), gateID, &azcosmos.ItemOptions{SessionToken: s.sessionToken()})
+		s.noteRead(err)
 		if err == nil {
 			s.mergeReply(reply.SessionToken)
 			return decodeGate(reply.Value)

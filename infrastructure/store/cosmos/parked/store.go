@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -20,8 +21,9 @@ import (
 type Store struct {
 	container *azcosmos.ContainerClient
 
-	mu      sync.Mutex // guards session
+	mu      sync.Mutex // guards the fields below
 	session store.Session
+	ahead   time.Time // since when no replica has reached session; zero: one has
 }
 
 // NewStore returns the store in container. The partition key must be /partitionKey, and documents
@@ -199,6 +201,25 @@ func (s *Store) mergeSession(token string) {
 func (s *Store) mergeReply(token *string) {
 	if token != nil {
 		s.mergeSession(*token)
+	}
+}
+
+// sessionPatience is far longer than a replica lags.
+const sessionPatience = time.Minute
+
+// noteRead forgets the session token if no replica reaches it. An unplanned failover may lose the
+// writes that the token names, and then reads would fail until there are as many new ones.
+// Without a token the Store is in the state of a new process, see the package documentation.
+func (s *Store) noteRead(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !store.SessionNotAvailable(err):
+		s.ahead = time.Time{}
+	case s.ahead.IsZero():
+		s.ahead = time.Now()
+	case time.Since(s.ahead) > sessionPatience:
+		s.session, s.ahead = store.Session{}, time.Time{}
 	}
 }
 

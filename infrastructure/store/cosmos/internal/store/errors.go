@@ -160,6 +160,12 @@ func SessionOf(err error) string {
 	return ""
 }
 
+// SessionNotAvailable reports whether no replica has reached the session token of a read.
+func SessionNotAvailable(err error) bool {
+	var reply *azcore.ResponseError
+	return errors.As(err, &reply) && reply.StatusCode == http.StatusNotFound && Header(reply.RawResponse, headerSubStatus) == subStatusSessionNotAvailable
+}
+
 // Ambiguous reports whether a write that ended in err may have been applied.
 func Ambiguous(err error) bool {
 	var reply *azcore.ResponseError

@@ -1,0 +1,138 @@
+package relayservice_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/cosmosrelay"
+)
+
+// lossWorld is a relay of an account that loses the last writes of some partitions.
+type lossWorld struct {
+	t        *testing.T
+	emulator *cosmosemu.Server
+	data     *azcosmos.ContainerClient
+	bench    *bench
+
+	mu    sync.Mutex // guards order
+	order []string
+}
+
+func newLossWorld(t *testing.T) *lossWorld {
+	t.Helper()
+	w := &lossWorld{t: t, emulator: cosmosemu.StartT(t, &cosmosemu.Options{KeepWrites: true, Network: pipenet.New()}), bench: newBench(t)}
+	for id, key := range map[string]string{"data": cosmos.PartitionKeyPath, "leases": "/id", "parked": cosmos.PartitionKeyPath} {
+		props := cosmosemu.ContainerProps{ID: id, PartitionKey: []string{key}}
+		if id == "data" {
+			props.DefaultTTL = -1
+		}
+		must(t, w.emulator.CreateContainer("shop", props))
+	}
+	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: w.emulator.Endpoint(), Key: w.emulator.Key(), Options: azcore.ClientOptions{
+		Transport: w.emulator.HTTPClient(), PerCallPolicies: cosmosfeed.ClientOptions(nil).PerCallPolicies,
+	}})
+	must(t, err)
+	t.Cleanup(client.Close)
+	w.data, err = client.NewContainer("shop", "data")
+	must(t, err)
+	w.bench.store, err = cosmosrelay.NewStore(client, &cosmosrelay.Options{Database: "shop"})
+	must(t, err)
+	w.bench.publish = func(_ context.Context, g *relay.Group) error {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		for _, m := range g.Messages {
+			if strings.HasPrefix(m.ID, "poison") {
+				return &relay.Error{Class: relay.Refused, Reason: "test", Err: errors.New("refused")}
+			}
+			w.order = append(w.order, strings.Clone(m.ID))
+		}
+		return nil
+	}
+	return w
+}
+
+func (w *lossWorld) emit(key string, ids ...string) {
+	w.t.Helper()
+	for _, id := range ids {
+		_, err := w.data.CreateItem(w.t.Context(), azcosmos.NewPartitionKeyString(key),
+			fmt.Appendf(nil, `{"id":%q,"partitionKey":%q,"type":"domainEvent","data":{"action":"E"}}`, id, key), nil)
+		must(w.t, err)
+	}
+}
+
+// last returns the LSN of the only partition of a container.
+func (w *lossWorld) last(container string) uint64 {
+	w.t.Helper()
+	ranges, err := w.emulator.PartitionKeyRanges("shop", container)
+	must(w.t, err)
+	return ranges[0].LSN
+}
+
+// parked returns the parked keys with their numbers of events.
+func (w *lossWorld) parked() (string, error) {
+	gates, err := w.bench.store.Parked.Gates(w.t.Context())
+	var out []string
+	for _, g := range gates {
+		out = append(out, fmt.Sprint(g.Key, ":", g.Events))
+	}
+	return strings.Join(out, " "), err
+}
+
+// After an unplanned failover the partitions of the leases and of the parked events may each have
+// lost their last writes. New events are sent in order, and those of a parked key are parked. The
+// lost parked events are gone: neither the feed nor the leases know that they were not sent, so
+// an operator must rewind the leases or replay their keys. A running relay keeps its position
+// when its leases lose writes; a relay that starts then sends the events after them again.
+func TestRelayContinuesAfterLeasesOrParkedEventsLostWrites(t *testing.T) {
+	for lost, want := range map[string]string{"leases": "p:3 q:1", "parked": "p:2", "leases parked": "p:2"} {
+		t.Run(lost, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newLossWorld(t)
+				stop := w.bench.run()
+				w.emit("k", "a1", "a2", "a3")
+				w.emit("p", "poison1")
+				time.Sleep(5 * time.Minute)
+				kept := map[string]uint64{}
+				for _, c := range strings.Fields(lost) {
+					kept[c] = w.last(c)
+				}
+				w.emit("k", "b1", "b2", "b3")
+				w.emit("p", "poison2")
+				w.emit("q", "poison3")
+				time.Sleep(5 * time.Minute)
+				for c, lsn := range kept {
+					must(t, w.emulator.LoseWrites("shop", c, "0", lsn))
+				}
+				time.Sleep(5 * time.Minute)
+				w.emit("k", "c1", "c2")
+				w.emit("p", "c3")
+				time.Sleep(10 * time.Minute)
+				got, err := w.parked()
+				if err := errors.Join(err, stop()); err != nil {
+					t.Error(err)
+				}
+				if got != want {
+					t.Errorf("parked %q, want %q", got, want)
+				}
+				if sent := strings.Join(slices.Compact(w.order), " "); !strings.HasSuffix(sent, "b1 b2 b3 c1 c2") {
+					t.Errorf("sent %s", sent)
+				}
+			})
+		})
+	}
+}
