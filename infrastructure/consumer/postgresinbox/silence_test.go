@@ -23,7 +23,9 @@ func (silentPool) Exec(ctx context.Context, _ string, _ ...any) (pgconn.CommandT
 	return pgconn.CommandTag{}, silent(ctx)
 }
 
-func (silentPool) QueryRow(ctx context.Context, _ string, _ ...any) pgx.Row { return silentRow{ctx} }
+func (silentPool) QueryRow(ctx context.Context, _ string, _ ...any) pgx.Row {
+	return silentRow(func() error { return silent(ctx) })
+}
 
 func (p silentPool) Begin(ctx context.Context) (pgx.Tx, error) {
 	if p.begins {
@@ -32,9 +34,9 @@ func (p silentPool) Begin(ctx context.Context) (pgx.Tx, error) {
 	return nil, silent(ctx)
 }
 
-type silentRow struct{ ctx context.Context }
+type silentRow func() error
 
-func (r silentRow) Scan(...any) error { return silent(r.ctx) }
+func (r silentRow) Scan(...any) error { return r() }
 
 type silentTx struct{ pgx.Tx }
 

@@ -37,16 +37,23 @@ func (s silentService) Do(r *http.Request) (*http.Response, error) {
 		const region = `[{"name":"West Europe","databaseAccountEndpoint":"https://account.example/"}]`
 		return respond(io.NopCloser(strings.NewReader(`{"id":"account","writableLocations":` + region + `,"readableLocations":` + region + `}`)))
 	case s.headers:
-		return respond(silentBody{r.Context()})
+		return respond(silent(r))
 	}
-	<-r.Context().Done()
-	return nil, r.Context().Err()
+	return nil, silent(r)()
 }
 
-type silentBody struct{ ctx context.Context }
+// silentBody is a body without bytes, which ends with its request.
+type silentBody func() error
 
-func (b silentBody) Read([]byte) (int, error) { <-b.ctx.Done(); return 0, b.ctx.Err() }
+func (b silentBody) Read([]byte) (int, error) { return 0, b() }
 func (silentBody) Close() error               { return nil }
+
+func silent(r *http.Request) silentBody {
+	return func() error {
+		<-r.Context().Done()
+		return r.Context().Err()
+	}
+}
 
 // Each operation on a silent service ends: 10 s after a request, and 15 s after the first use of a client.
 func TestOperationsEndIfTheServiceIsSilent(t *testing.T) {
@@ -120,7 +127,7 @@ type quietPages struct{ *http.Client }
 func (q quietPages) Do(r *http.Request) (*http.Response, error) {
 	resp, err := q.Client.Do(r)
 	if err == nil && r.Header.Get("A-IM") != "" && resp.StatusCode == http.StatusOK {
-		resp.Body = quietBody{io.MultiReader(io.LimitReader(resp.Body, 1), silentBody{r.Context()}), resp.Body}
+		resp.Body = quietBody{io.MultiReader(io.LimitReader(resp.Body, 1), silent(r)), resp.Body}
 	}
 	return resp, err
 }
