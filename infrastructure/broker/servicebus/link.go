@@ -191,14 +191,12 @@ func (l *senderLink) noteTimeout(ctx context.Context, a *attachment) {
 		l.unanswered = 0
 	}
 	l.mu.Unlock()
-	switch {
-	case replaceConn:
-		l.log.WarnContext(ctx, "connection replaced: broker silent on a new link", "entity", l.entity, "timeouts", timeouts)
+	if replace {
+		l.log.WarnContext(ctx, "link replaced: broker does not answer", "entity", l.entity, "timeouts", timeouts, "connection_too", replaceConn)
 		l.shared.Drop(ctx, a)
+	}
+	if replaceConn {
 		l.client.shared.Drop(ctx, a.conn)
-	case replace:
-		l.log.WarnContext(ctx, "link replaced: sends not answered", "entity", l.entity, "timeouts", timeouts)
-		l.shared.Drop(ctx, a)
 	}
 }
 

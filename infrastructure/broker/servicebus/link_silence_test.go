@@ -139,7 +139,7 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 				if n := w.connections(); n != 2 {
 					t.Errorf("%d connections, want 2", n)
 				}
-				if !strings.Contains(log.String(), "connection replaced") {
+				if !strings.Contains(log.String(), "connection_too=true") {
 					t.Errorf("log %q, want a line about the connection", log.String())
 				}
 			})

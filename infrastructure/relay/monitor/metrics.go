@@ -83,12 +83,15 @@ func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metri
 	return m, nil
 }
 
-// Batch counts a batch of the publisher.
+// Batch counts a batch of the publisher. error.type has the reason of a failure, such as
+// "send_timeout".
 func (m *Metrics) Batch(ctx context.Context, r relay.BatchReport) {
-	m.sendTook.Record(ctx, r.Took.Seconds(), m.destination)
-	if r.Err == nil {
-		m.sent.Add(ctx, int64(r.Messages), m.destination)
+	if r.Err != nil {
+		m.sendTook.Record(ctx, r.Took.Seconds(), m.destination, metric.WithAttributes(attribute.String("error.type", relay.ReasonOf(r.Err))))
+		return
 	}
+	m.sendTook.Record(ctx, r.Took.Seconds(), m.destination)
+	m.sent.Add(ctx, int64(r.Messages), m.destination)
 }
 
 // Hooks adds counting to the relay's hooks.

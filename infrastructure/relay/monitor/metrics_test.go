@@ -69,6 +69,7 @@ func allMetrics(t *testing.T) string {
 	gauge.count(t.Context())
 
 	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Took: time.Millisecond})
+	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Took: 15 * time.Second, Err: &relay.Error{Class: relay.Outage, Reason: "send_timeout"}})
 	now := time.Date(2026, 1, 31, 8, 0, 2, 0, time.UTC)
 	publisher := &timedPublisher{Publisher: accepting{&relay.PublishError{Keys: []relay.KeyError{{Group: 1, Sent: 1, Err: errors.New("x")}}}}, took: m.delivered, now: func() time.Time { return now }}
 	message := func(created string) relay.Message { return relay.Message{CreatedAt: created} }
@@ -113,6 +114,7 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 		`(?m)^outbox_delivery_duration_seconds_sum\{.*\} 4\.5$`,
 		`(?m)^outbox_dependency_up\{dependency="cosmos".*\} 1$`, `(?m)^outbox_dependency_up\{dependency="serviceBus".*\} 0$`,
 		`(?m)^outbox_lag\{lease="[0-9a-f]{8}".*\} 3$`,
+		`(?m)^messaging_client_operation_duration_seconds_count\{error_type="send_timeout".*\} 1$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("no line matches %s:\n%s", want, text)
