@@ -28,6 +28,8 @@ type connector struct {
 
 func newConnector(namespace *wire.Namespace, source Source, log *slog.Logger) *connector {
 	open := func(ctx context.Context) (*connection, error) {
+		ctx, cancel := context.WithTimeout(ctx, wire.ConnectTimeout) // also for the credential
+		defer cancel()
 		c, err := wire.Open(ctx, namespace, log)
 		if err != nil {
 			return nil, err
@@ -99,6 +101,10 @@ func isBroken(err error) bool {
 	refused, ok := errors.AsType[*wire.RefusedError](err)
 	return wire.Broken(err) || wire.HasCondition(err, amqp.ErrCondUnauthorizedAccess) || ok && refused.Status == http.StatusUnauthorized
 }
+
+// isSilent reports whether the broker did not reply in time. It replies to an attach, also if no session has
+// messages.
+func isSilent(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
 // RefusedError is the error of a refused request for a lock or a session state.
 type RefusedError struct {

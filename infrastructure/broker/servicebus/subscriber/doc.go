@@ -52,6 +52,9 @@
 //     lost, the context of the handler ends.
 //   - A handled event is recorded in the inbox before it is completed, so the inbox drops it if it is
 //     redelivered after a lost settlement.
+//   - Every request has a limit. The broker replies to an accept after a minute at most, so after two
+//     accepts without a reply the connection is replaced. A granted session that receives no message
+//     may be idle or silent. The renewal of its lock shows which.
 //   - The broker confirms completions while later events are handled. A session is closed after all of
 //     them are confirmed, or after one has failed.
 //

@@ -73,11 +73,13 @@ func (p *Processor) receive(ctx, working context.Context) (received bool, err er
 		return false, err
 	}
 	defer func() {
-		if isBroken(err) {
+		if isBroken(err) || isSilent(err) {
 			p.connector.Drop(ctx, conn)
 		}
 	}()
-	l, err := conn.attach(ctx, &amqp.ReceiverOptions{SettlementMode: amqp.ReceiverSettleModeSecond.Ptr(), Credit: -1})
+	attaching, cancel := context.WithTimeout(ctx, wire.ConnectTimeout)
+	defer cancel()
+	l, err := conn.attach(attaching, &amqp.ReceiverOptions{SettlementMode: amqp.ReceiverSettleModeSecond.Ptr(), Credit: -1})
 	if err != nil {
 		return false, fmt.Errorf("attach: %w", err)
 	}

@@ -94,7 +94,7 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 		case ctx.Err() == nil:
 			failures++
 			p.runner.Log.WarnContext(ctx, "accepting a session failed", "source", p.connector.source, "error", err, "failures", failures)
-			if isBroken(err) {
+			if isBroken(err) || isSilent(err) && failures > 1 { // a new connection loses the sessions of this one
 				p.connector.Drop(ctx, conn)
 				if failures == 1 {
 					continue // at once, with a new connection
