@@ -101,7 +101,7 @@ func TestLeaseDocumentRoundTrip(t *testing.T) {
 		Parent: "p.info", Children: []RangeToken{{Range: rng("", "1F"), Continuation: `"9"`}}, Handoff: "b/j", Previous: "c",
 		Health: Retrying, Failures: 4, Error: "boom <&>", Failing: time.Unix(1700000002, 0).UTC(),
 		Ahead:   Ahead{LSN: 9, Held: []HeldKey{{Key: 1 << 63, LSN: 6, ID: "x", Refusals: 2}}},
-		Request:  Request{Paused: true, Release: true, Retry: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"2"`}},
+		Request: Request{Paused: true, Release: true, Retry: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"2"`}},
 	}
 	got, err := decodeLease(l.encode())
 	if err != nil {

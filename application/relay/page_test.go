@@ -16,19 +16,23 @@ func TestUnreadableEventFollowsItsPredecessor(t *testing.T) {
 	for name, test := range map[string]struct{ page, sent, failed []string }{
 		"in order": {
 			[]string{"a a1 1@7", "a a2 2@7", "a a3 ?@7", "a a4 4@7", "a a5 5@7"},
-			[]string{"a1", "a2"}, []string{"2 a3 false", "3 a4 true", "4 a5 true"},
+			[]string{"a1", "a2"},
+			[]string{"2 a3 false", "3 a4 true", "4 a5 true"},
 		},
 		"out of order": {
 			[]string{"a a5 5@7", "a a2 2@7", "a a3 ?@7", "a a4 4@7", "a a1 1@7"},
-			[]string{"a1", "a2"}, []string{"0 a5 true", "2 a3 false", "3 a4 true"},
+			[]string{"a1", "a2"},
+			[]string{"0 a5 true", "2 a3 false", "3 a4 true"},
 		},
 		"impossible sequence": {
 			[]string{"a a1 1@7", "a a2 2@7", "a a3 -1?@7", "a a4 4@7"},
-			[]string{"a1", "a2"}, []string{"2 a3 false", "3 a4 true"},
+			[]string{"a1", "a2"},
+			[]string{"2 a3 false", "3 a4 true"},
 		},
 		"first of its transaction": {
 			[]string{"a a0 0@6", "a a3 ?@7", "a a1 1@7"},
-			[]string{"a0"}, []string{"1 a3 false", "2 a1 true"},
+			[]string{"a0"},
+			[]string{"1 a3 false", "2 a1 true"},
 		},
 	} {
 		b := &broker{}
