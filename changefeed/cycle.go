@@ -41,6 +41,8 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 			w.stop(stopOrder{handoff: to, reason: "balance"})
 		}
 	}
+	r.releaseUnread(seen, view, now)
+	r.vacancies.observe(seen, tiling, view, now)
 	r.acquire(ctx, seen, plan.acquire)
 	r.presence.updateHeartbeat(ctx, seen, now, len(r.workers.all()) > 0, view.spare(), r.interval.changing(now))
 	settled := len(view.leases) == len(seen.leases) && len(tiling.gaps) == 0 && !seen.paused

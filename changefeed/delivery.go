@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // delivery passes the changes of one owned lease to the handler. It lives as long as the
@@ -14,9 +15,10 @@ import (
 type delivery struct {
 	*env
 	LeaseRef
-	token   string
-	keeper  *keeper
-	handled *atomic.Int64 // documents handled by this process
+	token     string
+	container string // Source.Container of the run
+	keeper    *keeper
+	handled   *atomic.Int64 // documents handled by this process
 
 	// ctx is the handlers' context. It ends when the fence passes, the lease is lost, or a
 	// drain runs out of time.
@@ -26,13 +28,15 @@ type delivery struct {
 	state   sync.Mutex // guards the fields below
 	trouble trouble
 	lag     lagState
-	unsaved int // pages of a manual handler after its last checkpoint
+	due     time.Time   // a read of the feed is due since; zero if none is
+	unwatch func() bool // stops the watch of that read
+	unsaved int         // pages of a manual handler after its last checkpoint
 }
 
 func newDelivery(ctx context.Context, e *env, own *keeper, passed *atomic.Int64) *delivery {
 	lease := own.snapshot()
 	return &delivery{
-		env: e, LeaseRef: lease.ref(), token: lease.Token, keeper: own, handled: passed, ctx: ctx, wakeup: newSignal(),
+		env: e, LeaseRef: lease.ref(), token: lease.Token, container: e.source.Container, keeper: own, handled: passed, ctx: ctx, wakeup: newSignal(),
 	}
 }
 

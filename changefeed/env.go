@@ -6,9 +6,9 @@ import (
 )
 
 // env holds the dependencies of a processor and the identity of its current run. Every room
-// of the package has it. It does not change once ids are known.
+// of the package has it. It does not change once the container is identified.
 type env struct {
-	feed    Feed
+	feed    Feed // its requests have deadlines
 	store   LeaseStore
 	handler Handler
 	opts    Options // resolved
@@ -17,7 +17,8 @@ type env struct {
 
 	self        hostKey
 	incarnation string
-	ids         recordIDs // zero until the container is identified
+	source      Source    // zero until the container is identified
+	ids         recordIDs // of its records
 	relist      signal    // list the leases now: something has changed
 }
 

@@ -35,6 +35,10 @@ var (
 	ErrRunning = errors.New("processor is already running")
 	// ErrNotOwned: this host does not process the range now.
 	ErrNotOwned = errors.New("range not owned by this host")
+	// ErrRecreated: the container is another one than that of the leases, because it was
+	// deleted and created again under its name. A running processor notices it within about
+	// two Expiry and continues with new leases from the beginning of the new container.
+	ErrRecreated = errors.New("the container was deleted and created again")
 	// ErrPermanent marks an error that no retry can fix, such as a missing container. Run
 	// returns it during initialization.
 	ErrPermanent = errors.New("permanent")
@@ -51,6 +55,20 @@ type SplitError struct {
 
 func (e *SplitError) Error() string {
 	return fmt.Sprintf("feed range %s is now served by %d ranges", e.Range, len(e.Children))
+}
+
+// AheadError reports that a position is ahead of the end of its feed. While replicas are only
+// delayed this passes in moments. Otherwise the container has lost changes that were delivered:
+// it was restored from a backup, or its region failed over. Its next changes would then reuse
+// the numbers of the lost ones, and a reader at the position would skip them.
+type AheadError struct {
+	Position int64 // the highest LSN that was read
+	End      int64 // the last LSN of the feed
+}
+
+func (e *AheadError) Error() string {
+	return fmt.Sprintf("the checkpoint is ahead of the feed: LSN %d was read, and the feed ends with %d. If the container was restored or failed over, "+
+		"restart its leases from the beginning (Operator.Restart); otherwise wait", e.Position, e.End)
 }
 
 // ThrottledError says when to retry. A Feed and a LeaseStore return it for a rate limit.

@@ -12,9 +12,11 @@ import (
 // because every owned range reads on its own goroutine.
 //
 // The processor treats every error as transient, except the typed ones of this package: it
-// backs off and reads again, keeping the lease.
+// backs off and reads again, keeping the lease. Every call has a deadline
+// (Options.ReadTimeout), and must return soon after its context has ended.
 type Feed interface {
-	// Source identifies the container. Lease ids contain it.
+	// Source identifies the container. Lease ids contain it. It asks the service each time,
+	// because a container can be deleted and created again under its name.
 	Source(ctx context.Context) (Source, error)
 	// Ranges lists the physical ranges, which tile the key space. The processor never
 	// infers a split from it alone, because the list may be out of date.
@@ -25,7 +27,8 @@ type Feed interface {
 	// Read returns the page that follows a continuation. It returns *SplitError when
 	// several physical ranges serve the range now. It must not return a document whose key
 	// is outside the range, must keep the changes of one transaction on one page, and
-	// orders items by LSN.
+	// orders items by LSN. It returns ErrRecreated if the container is not the one of
+	// ReadRequest.Container.
 	Read(ctx context.Context, req ReadRequest) (*Page, error)
 }
 
@@ -43,6 +46,9 @@ type Sparse interface{ LSNsHaveGaps() }
 
 // transactions returns the number of transactions in n LSNs of a feed.
 func transactions(feed Feed, n int64) int64 {
+	if timed, ok := feed.(timedFeed); ok {
+		feed = timed.Feed
+	}
 	if _, sparse := feed.(Sparse); sparse {
 		return min(n, 1)
 	}
@@ -60,6 +66,9 @@ type Source struct {
 // ReadRequest asks for one page.
 type ReadRequest struct {
 	Range FeedRange
+	// Container is the Source.Container that Continuation belongs to; empty is any. A position
+	// has no meaning in a container that was created again.
+	Container string
 	// Continuation is the position to read after; empty is the start.
 	Continuation string
 	// Since, with an empty Continuation, starts at changes made at or after that
@@ -157,4 +166,7 @@ type Record struct {
 	// Body is a JSON object with the member "id". A store may add members whose names begin
 	// with an underscore. It keeps all other members as they are.
 	Body json.RawMessage
+	// Doubt, if set by List, is a fault of the record that an operator must mend, such as a
+	// second record with its id. It is passed to Observer.LeaseError.
+	Doubt error
 }

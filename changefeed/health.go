@@ -101,19 +101,22 @@ type RangeLag struct {
 	Transactions int64
 	// Age of the oldest change not yet handled; 0 when there is none.
 	Age time.Duration
-	// Known is false if the numbers could not be determined: the last read failed, or the
-	// range was not read yet, or it is not read now, as in a pause, and no change that was
-	// read is waiting.
+	// Known is false if the numbers could not be determined: the last read failed or is not
+	// answered, or the range was not read yet, or it is not read now, as in a pause, and no
+	// change that was read is waiting.
 	Known bool
+	// Read is the time of the last reply of the feed to this owner; zero if there was none.
+	Read time.Time
 }
 
 // lagState is the lag information from a worker's own reads, which costs no request.
 type lagState struct {
 	known    bool
-	endLSN   int64 // the highest one reported by the service
-	readLSN  int64 // of the last item read and not dropped
-	caughtUp bool  // the last read returned nothing new
-	lastTS   int64 // time of the last item read
+	at       time.Time // of the last reply, by the wall clock
+	endLSN   int64     // the highest one reported by the service
+	readLSN  int64     // of the last item read and not dropped
+	caughtUp bool      // the last read returned nothing new
+	lastTS   int64     // time of the last item read
 	err      error
 }
 
@@ -152,10 +155,10 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 		oldest, waiting = f.window.oldest()
 	}
 	d.state.Lock() // after the window, so that a drop in the meantime is seen
-	state := d.lag
+	state, unread := d.lag, d.unreadLocked(d.clock.Now()) > 0
 	d.state.Unlock()
 	more := !state.caughtUp && state.endLSN > state.readLSN
-	lag := RangeLag{Lease: d.keeper.snapshot(), Known: state.known && state.err == nil && (f != nil || more)}
+	lag := RangeLag{Lease: d.keeper.snapshot(), Read: state.at, Known: state.known && state.err == nil && !unread && (f != nil || more)}
 	wall := d.opts.Now()
 	switch {
 	case waiting:

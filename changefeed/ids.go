@@ -23,12 +23,12 @@ type recordIDs struct{ prefix string }
 
 // identify asks the feed for its container. The ids of all records derive from it.
 // prefixHost, if any, replaces the account's host.
-func identify(ctx context.Context, feed Feed, processor, prefixHost string) (recordIDs, error) {
+func identify(ctx context.Context, feed Feed, processor, prefixHost string) (Source, recordIDs, error) {
 	s, err := feed.Source(ctx)
 	if err != nil {
-		return recordIDs{}, fmt.Errorf("identify the container: %w", err)
+		return s, recordIDs{}, fmt.Errorf("identify the container: %w", err)
 	}
-	return recordIDs{prefix: processor + cmp.Or(prefixHost, s.Host) + "_" + s.Database + "_" + s.Container}, nil
+	return s, recordIDs{prefix: processor + cmp.Or(prefixHost, s.Host) + "_" + s.Database + "_" + s.Container}, nil
 }
 
 // all returns the prefix of every record, and of no other processor's.

@@ -60,9 +60,14 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 		}
 		ranges = append(ranges, parts...)
 	}
-	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, History: newHistory(), Timestamp: r.opts.Now()}
+	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
+	histories := map[string]bool{}
 	for _, l := range r.gaps.remembered { // of lost leases: epochs must not start again from zero
-		info.Epoch = max(info.Epoch, l.Epoch)
+		info.Epoch, info.History = max(info.Epoch, l.Epoch), l.History
+		histories[l.History] = true
+	}
+	if len(histories) != 1 || info.History == "" { // else the positions continue, and their history
+		info.History = newHistory()
 	}
 	if scope := scopeName(r.opts.Scope); scope != "" {
 		info.properties = map[string]string{propScope: scope}

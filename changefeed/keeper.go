@@ -21,6 +21,8 @@ type keeper struct {
 	kick      signal // the record changed, or must be written now
 	requested signal // another writer changed the request to the owner
 
+	conflicts int // in a row; only write uses it, and writes do not overlap
+
 	mu      sync.Mutex    // guards the fields below; never held across I/O
 	lease   Lease         // the desired record; ETag is that of the last write
 	version uint64        // counts changes to lease
@@ -151,6 +153,7 @@ func (k *keeper) write(ctx context.Context) error {
 		return fmt.Errorf("write lease %s: %w", LeaseName(lease.ID), err)
 	}
 	k.fence.extend(began)
+	k.conflicts = 0
 	k.mu.Lock()
 	k.wrote = began.monotonic
 	k.renewAt = began.monotonic.Add(jitter(k.opts.Renew))

@@ -65,6 +65,9 @@ type Lease struct {
 	// LSN and ChangeTime are those of the last change before the checkpoint.
 	LSN        int64
 	ChangeTime int64
+	// Reached is the highest end of the feed when the range was read up to it. A feed that ends
+	// earlier has lost changes; see AheadError.
+	Reached int64
 	// Delivered is the LSN of the last handled change. It is after the checkpoint while an
 	// earlier key is held. Handled counts the documents handled since the lease was
 	// created. Both are as of the record's last write.
@@ -104,6 +107,9 @@ type Request struct {
 	Release bool        // release the lease once
 	Retry   bool        // reset attempts and resume a stopped range
 	Rewind  *RangeToken // continue from this position
+	// History is that of the position to rewind to. The next acquisition applies both, because
+	// an ownership has one history.
+	History string
 }
 
 func (r Request) equal(o Request) bool {
@@ -170,9 +176,9 @@ func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
 	child := Lease{
 		ID: id, Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,
 		State: LeasePending, Parent: l.ID, Epoch: l.Epoch, History: l.History,
-		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime,
+		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime, Reached: l.Reached,
 		Ahead: l.Ahead, Timestamp: now,
-		Request: Request{Paused: l.Request.Paused},
+		Request: Request{Paused: l.Request.Paused, History: l.Request.History},
 	}
 	if rewind := l.Request.Rewind; rewind != nil {
 		child.Request.Rewind = &RangeToken{Range: c.Range, Continuation: rewind.Continuation, Since: rewind.Since}

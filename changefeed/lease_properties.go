@@ -28,6 +28,7 @@ func (l *Lease) ownProperties() []property {
 		{"since", &l.Since},
 		{"lsn", &l.LSN},
 		{"changeTime", &l.ChangeTime},
+		{"reached", &l.Reached},
 		{"delivered", &l.Delivered},
 		{"handled", &l.Handled},
 		{"health", &l.Health},
@@ -39,6 +40,7 @@ func (l *Lease) ownProperties() []property {
 		{"release", &l.Request.Release},
 		{"retry", &l.Request.Retry},
 		{"rewind", &l.Request.Rewind},
+		{"newHistory", &l.Request.History},
 	}
 }
 

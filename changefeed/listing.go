@@ -11,6 +11,37 @@ type lister struct {
 	*env
 	etags   etagHistory
 	decoded map[string]Lease // by id, from the last listing; saves decoding unchanged records
+	checked time.Time        // when the container was last identified
+}
+
+// recreatedError means that the leases of this run belong to a container that was deleted.
+type recreatedError struct{ to Source }
+
+func (e *recreatedError) Error() string { return ErrRecreated.Error() }
+
+// checkSource identifies the container, and again each Expiry, because another one may be there
+// under its name. Only the first failure is an error: later ones say nothing about the leases.
+func (l *lister) checkSource(ctx context.Context) error {
+	began := l.clock.Now()
+	known := l.ids != (recordIDs{})
+	if known && began.Sub(l.checked) < l.opts.Expiry {
+		return nil
+	}
+	source, ids, err := identify(ctx, l.feed, l.opts.Processor, l.opts.LeasePrefixHost)
+	switch {
+	case err != nil && known:
+		l.reportError("", "identify the container", err)
+		return nil
+	case err != nil:
+		return err
+	case known && source != l.source:
+		return &recreatedError{to: source}
+	}
+	if !known {
+		l.source, l.ids = source, ids // never changed: workers read them
+	}
+	l.checked = began
+	return nil
 }
 
 // listing is the content of all records at one time.
@@ -32,11 +63,8 @@ func (v *listing) byID() map[string]Lease {
 
 func (l *lister) list(ctx context.Context) (listing, error) {
 	var seen listing
-	var err error
-	if l.ids == (recordIDs{}) {
-		if l.ids, err = identify(ctx, l.feed, l.opts.Processor, l.opts.LeasePrefixHost); err != nil {
-			return seen, err
-		}
+	if err := l.checkSource(ctx); err != nil {
+		return seen, err
 	}
 	timed, cancel := context.WithTimeout(ctx, l.opts.Expiry/2)
 	defer cancel()
@@ -47,6 +75,7 @@ func (l *lister) list(ctx context.Context) (listing, error) {
 	l.etags.observe(records, l.clock.Now())
 	decoded := make(map[string]Lease, len(records))
 	for _, record := range records {
+		l.reportError(record.ID, OpCheckLeases, record.Doubt)
 		switch {
 		case record.ID == l.ids.info() || l.ids.isLease(record.ID):
 			lease := l.decoded[record.ID]

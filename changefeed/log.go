@@ -50,6 +50,12 @@ func LogObserver(log *slog.Logger) *Observer {
 			log.ErrorContext(ctx, "range is stuck", "lease", LeaseName(e.Lease), "failures", e.Failures, "since", e.Since, "error", e.Err)
 		},
 		RangeRecovered: func(e RangeRecovered) { log.InfoContext(ctx, "range recovered", "lease", LeaseName(e.Lease)) },
+		RangeUnread: func(e RangeUnread) {
+			log.ErrorContext(ctx, "range is not read", "lease", LeaseName(e.Lease), "range", e.Range.String(), "owner", e.Owner, "for", e.For, "error", e.Err)
+		},
+		Recreated: func(e Recreated) {
+			log.ErrorContext(ctx, "container was deleted and created again: starting with new leases from its beginning", "from", e.From.Container, "to", e.To.Container)
+		},
 		RangeSplit: func(e RangeSplit) {
 			log.InfoContext(ctx, "range split", "lease", LeaseName(e.Lease), "children", len(e.Children))
 		},

@@ -22,7 +22,9 @@ type Observer struct {
 	RangeStuck        func(RangeStuck)
 	RangeRecovered    func(RangeRecovered)
 	RangeSplit        func(RangeSplit)
+	RangeUnread       func(RangeUnread)
 	GapRepaired       func(GapRepaired)
+	Recreated         func(Recreated)
 	DuplicateHost     func(DuplicateHost)
 	Balanced          func(Balanced)
 }
@@ -67,6 +69,7 @@ type LeaseLost struct {
 const (
 	OpCheckFeed   = "check the feed" // documents lie where their range says (Page.Doubt)
 	OpCheckTiling = "check tiling"   // leases do not overlap
+	OpCheckLeases = "check leases"   // each lease has one record (Record.Doubt)
 )
 
 // LeaseError reports that an operation on the lease store failed, which is retried, or that
@@ -137,6 +140,22 @@ type RangeStuck struct {
 // RangeRecovered reports that a failed range delivers again.
 type RangeRecovered struct {
 	LeaseRef
+}
+
+// RangeUnread reports that no reader of the range got a reply for one and a half
+// Options.ReadTimeout, or that no host owned it for so long. It is repeated while that lasts. A
+// paused range is not reported, and neither is one whose handlers are slower than the feed.
+type RangeUnread struct {
+	LeaseRef        // Lease is empty if there is none
+	Owner    string // this host, or empty if there is no owner
+	For      time.Duration
+	Err      error
+}
+
+// Recreated reports that the container was deleted and created again under its name. The
+// processor continues with new leases, from the beginning.
+type Recreated struct {
+	From, To Source
 }
 
 // RangeSplit reports that a lease was replaced by others.

@@ -28,7 +28,7 @@ type OperatorOptions struct {
 
 // NewOperator returns an operator; nil options are the defaults. It does no I/O.
 func NewOperator(feed Feed, leases LeaseStore, options *OperatorOptions) *Operator {
-	o := &Operator{feed: feed, store: leases}
+	o := &Operator{feed: timedFeed{feed, defaultReadTimeout}, store: leases}
 	if options != nil {
 		o.opts = *options
 	}
@@ -72,7 +72,7 @@ func (o *Operator) Leases(ctx context.Context) ([]Lease, error) {
 
 // Export returns the checkpoints of all ranges, for FromTokens.
 func (o *Operator) Export(ctx context.Context) ([]RangeToken, error) {
-	leases, err := o.live(ctx, nil)
+	leases, err := o.live(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -103,18 +103,17 @@ func (o *Operator) Resume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for {
+	err = repeatConflict(ctx, func() error {
 		record, err := o.store.Read(ctx, ids.pause())
 		if err == nil {
 			err = o.store.Delete(ctx, record.ID, record.ETag)
 		}
-		switch {
-		case err == nil, errors.Is(err, ErrNotFound):
-			return nil
-		case !errors.Is(err, ErrETagMismatch):
-			return fmt.Errorf("resume: %w", err)
-		}
+		return err
+	})
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return fmt.Errorf("resume: %w", err)
 	}
+	return nil
 }
 
 // Paused reports whether all hosts are asked to pause.
@@ -172,55 +171,137 @@ func (o *Operator) Rewind(ctx context.Context, to Start, leases ...string) error
 	})
 }
 
-// live lists live leases, all or the named ones.
-func (o *Operator) live(ctx context.Context, named []string) ([]Lease, error) {
+// Restart moves leases to the beginning with a new history, by id; without ids, all. Use it
+// after the container was restored or failed over (AheadError): equal positions then are other
+// changes. The owner releases the lease, and the next acquisition applies the request. All
+// changes that the container still has are delivered again, and the progress that handlers
+// keep of the history before does not count for them (LeaseRef.History).
+func (o *Operator) Restart(ctx context.Context, leases ...string) error {
+	history := newHistory()
+	return o.each(ctx, leases, func(l *Lease) error {
+		l.Request.Rewind, l.Request.History = &RangeToken{Range: l.Range}, history
+		l.Request.Release = l.Owner != ""
+		return nil
+	})
+}
+
+// live lists live leases.
+func (o *Operator) live(ctx context.Context) ([]Lease, error) {
 	leases, err := o.Leases(ctx)
 	if err != nil {
 		return nil, err
 	}
-	leases = slices.DeleteFunc(leases, func(l Lease) bool {
-		return l.State != LeaseLive || (len(named) > 0 && !slices.Contains(named, l.ID) && !slices.Contains(named, l.Token))
-	})
-	if len(leases) < len(named) {
-		return nil, fmt.Errorf("only %d of the %d named leases exist", len(leases), len(named))
-	}
-	return leases, nil
+	return slices.DeleteFunc(leases, func(l Lease) bool { return l.State != LeaseLive }), nil
 }
 
-// each edits the requests of leases, named by id or lease token.
+// errSplitting means that a request would reach no owner.
+var errSplitting = errors.New("it is being split, and the request would be lost; try again when its parts are live")
+
+// each edits the requests of leases, named by id or lease token. While one of them is being
+// split it waits for the parts, because no owner reads the requests of a lease that is not live.
 func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) error) error {
-	leases, err := o.live(ctx, named)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, l := range leases {
-		if err := o.update(ctx, l, edit); err != nil {
-			errs = append(errs, fmt.Errorf("lease %s: %w", l.Token, err))
+	done := map[string]bool{}
+	var ranges []FeedRange // the selected ones
+	pause := backoff{min: 100 * time.Millisecond, max: 2 * time.Second}
+	for {
+		leases, err := o.Leases(ctx)
+		if err != nil {
+			return err
+		}
+		if ranges == nil {
+			if ranges, err = selectRanges(leases, named); err != nil {
+				return err
+			}
+		}
+		var errs, splitting []error
+		for _, l := range leases {
+			if done[l.ID] || !slices.ContainsFunc(ranges, func(r FeedRange) bool { return r.Contains(l.Range) }) {
+				continue
+			}
+			err := errSplitting
+			if l.State == LeaseLive {
+				err = o.update(ctx, l, edit)
+			}
+			done[l.ID] = err == nil
+			if err != nil {
+				err = fmt.Errorf("lease %s: %w", l.Token, err)
+			}
+			if errors.Is(err, errSplitting) {
+				splitting = append(splitting, err)
+			} else if err != nil {
+				errs = append(errs, err)
+			}
+		}
+		if len(errs) > 0 || len(splitting) == 0 || pause.attempt >= splitAttempts {
+			return errors.Join(append(errs, splitting...)...)
+		}
+		if err := sleep(ctx, systemClock{}, pause.next(nil), nil); err != nil {
+			return err
 		}
 	}
-	return errors.Join(errs...)
+}
+
+// splitAttempts is how often a request waits for a split, for about 10 seconds in all. Running
+// hosts complete one sooner.
+const splitAttempts = 8
+
+// selectRanges returns the ranges of the named leases, or the whole key space for none.
+func selectRanges(leases []Lease, named []string) ([]FeedRange, error) {
+	if len(named) == 0 {
+		return []FeedRange{FullRange()}, nil
+	}
+	var ranges []FeedRange
+	for _, l := range leases {
+		if slices.Contains(named, l.ID) || slices.Contains(named, l.Token) {
+			ranges = append(ranges, l.Range)
+		}
+	}
+	if len(ranges) < len(named) {
+		return nil, fmt.Errorf("only %d of the %d named leases exist", len(ranges), len(named))
+	}
+	return ranges, nil
 }
 
 // update stores an edit. It retries if the owner wrote in between.
 func (o *Operator) update(ctx context.Context, l Lease, edit func(*Lease) error) error {
-	for {
+	changed := false
+	return repeatConflict(ctx, func() (err error) {
+		if changed { // read just before the write, because the owner writes again soon
+			if l, err = readLease(ctx, o.store, l.ID); err != nil {
+				return err
+			}
+		}
+		changed = true
+		if l.State != LeaseLive {
+			return errSplitting
+		}
 		if err := edit(&l); err != nil {
 			return err
 		}
-		_, err := o.store.Replace(ctx, l.encode())
-		if !errors.Is(err, ErrETagMismatch) {
+		_, err = o.store.Replace(ctx, l.encode())
+		return err
+	})
+}
+
+// repeatConflict calls do until it returns no ErrETagMismatch: once more at once, and then a few
+// times with growing pauses, because a store may return old versions for some time.
+func repeatConflict(ctx context.Context, do func() error) error {
+	pause := backoff{min: 50 * time.Millisecond, max: 2 * time.Second}
+	for conflicts := 0; ; conflicts++ {
+		err := do()
+		if !errors.Is(err, ErrETagMismatch) || conflicts == 8 {
 			return err
 		}
-		if l, err = readLease(ctx, o.store, l.ID); err != nil {
-			return err
+		if conflicts == 0 {
+			continue
 		}
-		if l.State != LeaseLive {
-			return errors.New("the lease was split meanwhile; try again")
+		if err := sleep(ctx, systemClock{}, pause.next(nil), nil); err != nil {
+			return err
 		}
 	}
 }
 
 func (o *Operator) ids(ctx context.Context) (recordIDs, error) {
-	return identify(ctx, o.feed, o.opts.Processor, o.opts.LeasePrefixHost)
+	_, ids, err := identify(ctx, o.feed, o.opts.Processor, o.opts.LeasePrefixHost)
+	return ids, err
 }

@@ -131,8 +131,13 @@ func TestRewindToInvalidPositionIsRefused(t *testing.T) {
 }
 
 // An unreadable lease is reported beside the readable ones, and prevents changes of all. A
-// split lease has no position and takes no request.
-func TestUnreadableLeasesAreReportedAndSplitOnesSkipped(t *testing.T) {
+// split lease has no position; a request for it is an error, because no host completes the
+// split here.
+func TestUnreadableAndSplitLeasesAreReported(t *testing.T) {
+	synctest.Test(t, unreadableAndSplitLeases)
+}
+
+func unreadableAndSplitLeases(t *testing.T) {
 	w := newWorld(t, 1)
 	w.keep(`-20 "ContinuationToken":"\"5\"","properties":{}`, `20-FF "ContinuationToken":"\"7\"","properties":{"state":"split"}`)
 	op := w.operator()
@@ -140,8 +145,8 @@ func TestUnreadableLeasesAreReportedAndSplitOnesSkipped(t *testing.T) {
 	if tokens, err := op.Export(t.Context()); err != nil || !reflect.DeepEqual(tokens, want) {
 		t.Errorf("exported %+v, %v; want %+v", tokens, err, want)
 	}
-	if err := op.PauseLeases(t.Context()); err != nil {
-		t.Error(err)
+	if err := op.PauseLeases(t.Context()); err == nil || !strings.Contains(err.Error(), "lease 20-FF: it is being split") {
+		t.Errorf("pause: error %v", err)
 	}
 	if l := w.leases(); len(l) != 2 || !l[0].Request.Paused || l[1].Request.Paused || l[1].State != changefeed.LeaseSplit {
 		t.Errorf("the leases are %+v, want the live one paused", l)

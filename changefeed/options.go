@@ -68,6 +68,11 @@ type Options struct {
 	// partition key from the feed. See Field. Change it only while no lease has held keys,
 	// because a key is recognized by it after a restart.
 	Key func(raw json.RawMessage) []byte
+	// ReadTimeout is the deadline of each request to the feed. It must be longer than the time
+	// for which a feed waits for changes. A range without a reply for one and a half times as
+	// long is reported (Observer.RangeUnread), and its lease is released, so that another host
+	// can try. Default 30 s.
+	ReadTimeout time.Duration
 	// ReadAheadItems and ReadAheadBytes bound the memory of one range, held documents
 	// included. The page that crosses a bound is the last one read. Held documents after the
 	// first one of their key have at most half of it. At most 100 × ReadAheadItems changes
@@ -169,6 +174,7 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	c.PollMin = cmp.Or(c.PollMin, 500*time.Millisecond)
 	c.PollBusy = cmp.Or(c.PollBusy, c.PollMin)
 	c.PollMax = cmp.Or(c.PollMax, max(20*time.Second, c.PollMin))
+	c.ReadTimeout = cmp.Or(c.ReadTimeout, defaultReadTimeout)
 	c.Lanes = cmp.Or(c.Lanes, 1)
 	c.ReadAheadItems = cmp.Or(c.ReadAheadItems, 10*max(c.MaxItems, 100))
 	c.ReadAheadBytes = cmp.Or(c.ReadAheadBytes, 8<<20)
@@ -201,6 +207,8 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	return c, errors.Join(c.faults(h)...)
 }
 
+const defaultReadTimeout = 30 * time.Second
+
 // margin is how long before Expiry an owner stops trusting its lease.
 func (o *Options) margin() time.Duration { return o.Expiry / 10 }
 
@@ -223,6 +231,7 @@ func (o *Options) faults(h Handler) []error {
 	fault(o.AcquireFast <= 0 || o.AcquireFast > o.Acquire, "AcquireFast %s must be positive and at most Acquire %s", o.AcquireFast, o.Acquire)
 	fault(o.PollMin <= 0 || o.PollMax < o.PollMin, "PollMin %s must be positive and at most PollMax %s", o.PollMin, o.PollMax)
 	fault(o.PollBusy <= 0 || o.PollBusy > o.PollMin, "PollBusy %s must be positive and at most PollMin %s", o.PollBusy, o.PollMin)
+	fault(o.ReadTimeout <= 0, "ReadTimeout %s must be positive", o.ReadTimeout)
 	fault(o.Lanes < 1, "Lanes %d must be at least 1", o.Lanes)
 	fault(manual && o.Lanes > 1, "Lanes %d with a manual handler: a page's checkpoint would cover unfinished items of other lanes", o.Lanes)
 	fault(o.ReadAheadItems < 1 || o.ReadAheadBytes < 1, "ReadAheadItems and ReadAheadBytes must be positive")

@@ -26,7 +26,7 @@ func TestDefaults(t *testing.T) {
 		Processor: "changefeed", Scope: []FeedRange{FullRange()},
 		Expiry: 20 * time.Second, Renew: 8 * time.Second, Acquire: 5 * time.Second, AcquireFast: 500 * time.Millisecond,
 		MaxItems: 100, PollMin: 500 * time.Millisecond, PollBusy: 500 * time.Millisecond, PollMax: 20 * time.Second,
-		Lanes: 1, ReadAheadItems: 1000, ReadAheadBytes: 8 << 20, HandlerTimeout: 5 * time.Minute, CheckpointEvery: time.Second,
+		ReadTimeout: 30 * time.Second, Lanes: 1, ReadAheadItems: 1000, ReadAheadBytes: 8 << 20, HandlerTimeout: 5 * time.Minute, CheckpointEvery: time.Second,
 		RetryMin: 100 * time.Millisecond, RetryMax: 30 * time.Second, MaxAttempts: 5, Poison: PoisonStop,
 		StuckAfter: time.Minute, DrainTimeout: 10 * time.Second,
 	}
@@ -48,7 +48,7 @@ func TestDefaultsDependOnGivenOptions(t *testing.T) {
 	}
 	want := said
 	want.AcquireFast, want.PollBusy, want.PollMax, want.RetryMax = 100*time.Millisecond, time.Minute, time.Minute, time.Hour
-	want.ReadAheadItems, want.ReadAheadBytes, want.Poison = 3000, 8<<20, PoisonDeadLetter
+	want.ReadAheadItems, want.ReadAheadBytes, want.ReadTimeout, want.Poison = 3000, 8<<20, 30*time.Second, PoisonDeadLetter
 	got.DeadLetter, got.Now, got.Clock, want.DeadLetter = nil, nil, nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("resolved are\n%+v, want\n%+v", got, want)
@@ -168,9 +168,9 @@ func (f placed) Place(key string) (string, error) { return key, f.err }
 func TestNarrowestLeaseOwnsAKey(t *testing.T) {
 	_, e := newFaultyStore(t)
 	e.feed = placed{}
-	p := &Processor{env: *e}
+	p := &Processor{env: *e, placer: placed{}}
 	own := func(key string) error { return p.Own(t.Context(), key, func(context.Context) error { return nil }) }
-	p.env.feed = placed{err: errTest}
+	p.placer = placed{err: errTest}
 	if err := own("05"); !errors.Is(err, ErrNotOwned) {
 		t.Errorf("not running: error %v", err)
 	}
@@ -181,13 +181,13 @@ func TestNarrowestLeaseOwnsAKey(t *testing.T) {
 		r.works(t, e.leaseOf(rng("", "20")))
 		r.works(t, e.leaseOf(rng("20", "30")))
 		narrow.calls.accept(true)
-		p.env.feed = placed{}
+		p.placer = placed{}
 		for key, want := range map[string]error{"15": nil, "05": ErrNotOwned, "25": ErrNotOwned, "35": ErrNotOwned} {
 			if err := own(key); !errors.Is(err, want) {
 				t.Fatalf("key %s: error %v, want %v", key, err, want)
 			}
 		}
-		p.env.feed = placed{err: errTest}
+		p.placer = placed{err: errTest}
 		if err := own("15"); !errors.Is(err, errTest) {
 			t.Fatalf("a key without a place: error %v", err)
 		}

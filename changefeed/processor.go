@@ -12,7 +12,8 @@ import (
 // lease store, and passes their changes to a handler. Its methods are safe for concurrent
 // use. Run may be called again after it returned.
 type Processor struct {
-	env env
+	env    env
+	placer Placer // nil if the feed is none
 
 	running atomic.Pointer[run] // the Run in progress, or nil
 }
@@ -34,8 +35,9 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 		}
 		opts.Host = name
 	}
-	return &Processor{env: env{
-		feed: feed, store: leases, handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer,
+	placer, _ := feed.(Placer)
+	return &Processor{placer: placer, env: env{
+		feed: timedFeed{feed, opts.ReadTimeout}, store: leases, handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer,
 	}}, nil
 }
 
@@ -50,7 +52,17 @@ func (p *Processor) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer p.running.Store(nil)
-	return r.run(ctx)
+	for {
+		err := r.run(ctx)
+		recreated, ok := errors.AsType[*recreatedError](err)
+		if !ok {
+			return err
+		}
+		notify(p.env.obs.Recreated, Recreated{From: r.source, To: recreated.to})
+		r = newRun(&p.env)
+		r.again, r.opts.Start = true, FromBeginning() // everything in the new container is new
+		p.running.Store(r)
+	}
 }
 
 // Wake ends the poll pause of every owned range, so that it is read at once. Call it after
@@ -93,15 +105,14 @@ func (p *Processor) Lag() []RangeLag {
 // another host or no host owns it, or because it is paused. The feed must be a Placer. Any
 // number of calls may run at once, also for one key.
 func (p *Processor) Own(ctx context.Context, key string, do func(ctx context.Context) error) error {
-	placer, ok := p.env.feed.(Placer)
-	if !ok {
+	if p.placer == nil {
 		return fmt.Errorf("changefeed: the feed cannot place keys: it is no Placer: %w", errors.ErrUnsupported)
 	}
 	owned := p.workers()
 	if len(owned) == 0 { // also true before the feed knows how keys are placed
 		return ErrNotOwned
 	}
-	place, err := placer.Place(key)
+	place, err := p.placer.Place(key)
 	if err != nil {
 		return fmt.Errorf("changefeed: place of the key: %w", err)
 	}

@@ -7,27 +7,39 @@ import (
 )
 
 // read reads pages ahead of the lanes, from the checkpoint on, until ctx ends (nil) or the
-// range turns out to have split. It retries every other error in place and keeps the lease.
+// range turns out to have split. It retries every other error in place; the lease is kept
+// unless the feed does not reply for long (silence.go).
 func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
-	position := d.keeper.snapshot().position()
+	defer d.readAnswered()
+	lease := d.keeper.snapshot()
+	position, reached := lease.position(), max(lease.Reached, lease.LSN, lease.Delivered)
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
 	poll := poller{Options: &d.opts, last: d.clock.Now(), gap: d.opts.PollMin, pauseNow: d.opts.PollMin}
 	for f.window.waitRoom(ctx) {
 		began := d.clock.Now()
+		d.readDue(began)
 		page, err := d.feed.Read(ctx, ReadRequest{
-			Range: d.Range, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, d.opts.MaxItems),
+			Range: d.Range, Container: d.container, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, d.opts.MaxItems),
 		})
 		ended := d.clock.Now()
+		if err == nil {
+			d.readAnswered()
+			err = page.behind(reached)
+		}
 		var split *SplitError
+		var ahead *AheadError
 		switch {
 		case ctx.Err() != nil:
-			if err == nil {
-				release(page)
-			}
+			release(page)
 			return nil
 		case errors.As(err, &split):
 			return split
+		case errors.As(err, &ahead) && retry.attempt == 0: // once, it may be a delayed replica
+			release(page)
+			_ = sleep(ctx, d.clock, retry.next(nil), nil)
+			continue
 		case err != nil:
+			release(page)
 			pause := retry.next(err)
 			d.readFailed(err)
 			notify(d.obs.ReadFailed, ReadFailed{LeaseRef: d.LeaseRef, Err: err, Pause: pause})
@@ -35,6 +47,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 			continue
 		}
 		retry.reset()
+		reached = d.reach(page, reached)
 		d.pageRead(page, began, ended)
 		moved := page.Continuation != "" && page.Continuation != position.Continuation
 		if moved {
@@ -68,6 +81,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 func (d *delivery) pageRead(p *Page, began, ended time.Time) {
 	d.state.Lock()
 	d.lag.read(p)
+	d.lag.at = d.opts.Now()
 	d.state.Unlock()
 	d.noteSuccess(ofReads)
 	if p.Doubt != nil {
@@ -78,14 +92,41 @@ func (d *delivery) pageRead(p *Page, began, ended time.Time) {
 	})
 }
 
-// readFailed records an error for the lag. A permanent one makes the range unhealthy.
+// readFailed records an error for the lag. One that does not pass by itself makes the range
+// unhealthy. If the container was created again, the cycle must notice.
 func (d *delivery) readFailed(err error) {
 	d.state.Lock()
 	d.lag.err = err
 	d.state.Unlock()
-	if errors.Is(err, ErrPermanent) {
+	if errors.Is(err, ErrRecreated) {
+		d.relist.send()
+	}
+	if _, ahead := errors.AsType[*AheadError](err); ahead || errors.Is(err, ErrPermanent) {
 		d.noteFailure(ofReads, err)
 	}
+}
+
+// behind returns *AheadError if the feed ends before the given LSN, which was read from it.
+func (p *Page) behind(reached int64) error {
+	if p.EndLSN > 0 && p.EndLSN < reached {
+		return &AheadError{Position: reached, End: p.EndLSN}
+	}
+	return nil
+}
+
+// reach returns the highest LSN that was read after a page. If the page ends the feed, the
+// lease keeps it with its next write: the position is then after changes without documents,
+// too, such as deletes.
+func (d *delivery) reach(p *Page, reached int64) int64 {
+	last, _ := lastOf(p.Items)
+	if p.CaughtUp {
+		last = max(last, p.EndLSN)
+	}
+	if last <= reached {
+		return reached
+	}
+	d.keeper.change(func(l *Lease) urgency { l.Reached = last; return later })
+	return last
 }
 
 // upToEnd reports whether the page ends with the last change the service had. Then the next

@@ -212,7 +212,7 @@ func TestReadsAreReported(t *testing.T) {
 		eventually(t, time.Minute, "read", func() bool { return feed.calls.Load() > 3 })
 		stop()
 		lease := w.leases()[0]
-		ref := changefeed.LeaseRef{Lease: lease.ID, Range: lease.Range, Epoch: 1}
+		ref := changefeed.LeaseRef{Lease: lease.ID, Range: lease.Range, Epoch: 1, History: lease.History}
 		want := changefeed.PageRead{LeaseRef: ref, Items: 1, Bytes: 77, CaughtUp: true, RequestCharge: 2.5, Took: 20 * time.Millisecond}
 		if len(reads) < 1 || reads[0] != want {
 			t.Errorf("reported %+v, want %+v first", reads, want)

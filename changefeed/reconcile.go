@@ -29,6 +29,9 @@ func (k *keeper) reconcile(ctx context.Context, mine Lease, version uint64) erro
 		return &takenError{owner: theirs.Owner, epoch: theirs.Epoch, state: theirs.State}
 	}
 	k.adopt(theirs)
+	if k.conflicts++; k.conflicts > 1 {
+		return fmt.Errorf("write lease %s: conflict %d in a row: another writer is faster, or the store returns old versions", LeaseName(mine.ID), k.conflicts)
+	}
 	return errRewritten
 }
 
@@ -45,7 +48,8 @@ func (e *takenError) Error() string {
 
 func (e *takenError) Unwrap() error { return ErrLeaseLost }
 
-// errRewritten means that the new ETag was adopted and the write must be repeated at once.
+// errRewritten means that the new ETag was adopted and the write must be repeated at once. Only
+// the first conflict is: the next writes wait, because a store may return old versions for long.
 var errRewritten = errors.New("record changed by another writer, lease still owned")
 
 // adopt copies the parts of the record that others may write.

@@ -22,7 +22,9 @@ type run struct {
 	interval   *interval
 	presence   *presence
 	swept      sweepSchedule
+	vacancies  *vacancies
 	last       listing // of the last cycle that balanced
+	again      bool    // it replaces a run whose container was deleted
 }
 
 func newRun(given *env) *run {
@@ -34,6 +36,7 @@ func newRun(given *env) *run {
 	r := &run{env: &e, lister: &lister{env: &e}, splits: &splits{&e}, gaps: &gaps{env: &e}, interval: &interval{env: &e}, swept: sweepSchedule{}}
 	r.workers = &workers{env: &e, splits: r.splits, byLease: map[string]*worker{}}
 	r.membership = &membership{env: &e, etags: &r.lister.etags, workers: r.workers, duplicates: map[hostKey]bool{}}
+	r.vacancies = &vacancies{env: &e}
 	r.presence = &presence{env: &e, etags: &r.lister.etags, swept: r.swept}
 	return r
 }
@@ -44,11 +47,16 @@ func (r *run) run(ctx context.Context) error {
 		began := r.clock.Now()
 		pause, err := r.cycle(ctx)
 		_, refused := errors.AsType[*RefusedError](err)
+		_, recreated := errors.AsType[*recreatedError](err)
 		switch {
 		case err == nil:
 			retry.reset()
 		case ctx.Err() != nil: // errors during a stop do not matter
-		case errors.Is(err, ErrPermanent) && !r.initialized(), refused && len(r.workers.all()) == 0:
+		case recreated: // the other hosts notice it, too: there is no one to hand leases to
+			r.workers.drain(nil, r.clock.Now().Add(max(0, r.opts.DrainTimeout)))
+			r.presence.deleteHeartbeat(ctx)
+			return err
+		case errors.Is(err, ErrPermanent) && !r.initialized() && !r.again, refused && len(r.workers.all()) == 0:
 			return fmt.Errorf("changefeed: %w", err)
 		default:
 			r.reportError("", "cycle", err)

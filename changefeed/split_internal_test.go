@@ -27,6 +27,8 @@ func (f *physical) Ranges(context.Context) ([]FeedRange, error) {
 	return f.ranges, f.err
 }
 
+func (f *physical) Source(context.Context) (Source, error) { return Source{}, nil }
+
 func (f *physical) Now(context.Context, FeedRange) (string, error) { return f.end, f.nowErr }
 
 // The children come from the reply if they tile the range, else from the list of physical
@@ -222,7 +224,7 @@ func TestChildIsActivatedOnce(t *testing.T) {
 		"gone":                    {etag: "old", want: ErrNotFound, tries: 1},
 		"it cannot be read":       {there: true, reads: errTest, want: errTest},
 		"it cannot be written":    {there: true, fails: errTest, want: errTest, tries: 1},
-		"others change it always": {there: true, fails: ErrETagMismatch, want: ErrETagMismatch, tries: 4},
+		"others change it always": {there: true, fails: ErrETagMismatch, want: ErrETagMismatch, tries: 2},
 	} {
 		d, e := newFaultyStore(t)
 		store := &late{faultyStore: d, err: tt.fails}

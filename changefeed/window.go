@@ -268,7 +268,7 @@ func (w *window) drop() {
 }
 
 func release(p *Page) {
-	if p.Release != nil {
+	if p != nil && p.Release != nil {
 		p.Release()
 	}
 }

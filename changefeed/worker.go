@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -133,7 +134,7 @@ func (w *worker) carryOutRequests() ending {
 		switch {
 		case order.given:
 			return endedStopped
-		case request.Release:
+		case request.Release, request.History != "":
 			w.stop(stopOrder{reason: "operator"})
 			return endedStopped
 		case running && (moved || paused):
@@ -159,14 +160,15 @@ func (w *worker) carryOutRequests() ending {
 func applyRequest(l *Lease) urgency {
 	if to := l.Request.Rewind; to != nil {
 		l.Continuation, l.Since, l.LSN, l.ChangeTime = to.Continuation, to.Since, 0, 0
-		l.Delivered, l.Ahead = 0, Ahead{}
+		l.Delivered, l.Reached, l.Ahead = 0, 0, Ahead{}
+		l.History = cmp.Or(l.Request.History, l.History)
 	}
 	l.Ahead.Held = slices.Clone(l.Ahead.Held)
 	for i := range l.Ahead.Held {
 		l.Ahead.Held[i].Refusals = 0
 	}
 	l.Health, l.Error, l.Failures, l.Failing = Healthy, "", 0, time.Time{}
-	l.Request.Rewind, l.Request.Retry = nil, false
+	l.Request.Rewind, l.Request.History, l.Request.Retry = nil, "", false
 	return now
 }
 

@@ -17,10 +17,11 @@ var errNotAPage = errors.New("the reply is not a page of documents")
 // decoder turns replies into items in one pass over the bytes. It decodes only the LSN, the
 // time and the partition key of a document.
 type decoder struct {
-	keys   keyPaths
-	filter *filter
-	values [][]byte          // of the current document
-	items  []changefeed.Item // of the lease; slices of the decoded bytes
+	container string // resource id of the requested container
+	keys      keyPaths
+	filter    *filter
+	values    [][]byte          // of the current document
+	items     []changefeed.Item // of the lease; slices of the decoded bytes
 }
 
 // page reads the body of a feed reply.
@@ -28,11 +29,19 @@ func (d *decoder) page(body []byte) error {
 	c := jsonscan.NewCursor(body)
 	found := false
 	for c.Object(); c.Member(); {
-		if string(c.Name()) != "Documents" {
+		switch string(c.Name()) {
+		case "Documents":
+			found = true
+		case "_rid":
+			name, _ := jsonscan.Unquote(c.Value())
+			if err := sameContainer(string(name), d.container); err != nil {
+				return err
+			}
+			continue
+		default:
 			c.Value()
 			continue
 		}
-		found = true
 		for c.Array(); c.Element(); {
 			if err := d.document(&c, body); err != nil {
 				return err

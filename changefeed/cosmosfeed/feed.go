@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"unicode/utf8"
@@ -23,15 +24,15 @@ var (
 // Feed reads the change feed of one container. It is safe for concurrent use.
 type Feed struct {
 	endpoint  string
-	database  *azcosmos.DatabaseClient
 	container *azcosmos.ContainerClient
 	hash      func(encoded []byte) epk
-	about     atomic.Pointer[about] // once read
-	physical  sync.Map              // changefeed.FeedRange by id, of the physical ranges that replied
+	about     atomic.Pointer[about] // as last read
+	physical  sync.Map              // changefeed.FeedRange by physicalID, of the physical ranges that replied
 	doubt     atomic.Pointer[error] // proof that hash is wrong
 }
 
-// about holds the immutable properties of a container.
+// about holds the properties of a container. They are immutable, but a container that is
+// deleted and created again under its name has others.
 type about struct {
 	source changefeed.Source
 	keys   keyPaths
@@ -40,20 +41,17 @@ type about struct {
 // NewFeed returns the feed of a container. It does no I/O. Build the client with
 // ClientOptions.
 func NewFeed(client *azcosmos.Client, database, container string) (*Feed, error) {
-	db, err := client.NewDatabase(database)
+	coll, err := client.NewContainer(database, container)
 	if err != nil {
-		return nil, fmt.Errorf("cosmosfeed: database %q: %w", database, err)
+		return nil, fmt.Errorf("cosmosfeed: container %q of database %q: %w", container, database, err)
 	}
-	coll, err := db.NewContainer(container)
-	if err != nil {
-		return nil, fmt.Errorf("cosmosfeed: container %q: %w", container, err)
-	}
-	return &Feed{endpoint: client.Endpoint(), database: db, container: coll, hash: hashKey}, nil
+	return &Feed{endpoint: client.Endpoint(), container: coll, hash: hashKey}, nil
 }
 
-// Source implements changefeed.Feed.
+// Source implements changefeed.Feed. It reads the container with one request, also if it was
+// read before.
 func (f *Feed) Source(ctx context.Context) (changefeed.Source, error) {
-	a, err := f.describe(ctx)
+	a, err := f.readContainer(ctx)
 	if err != nil {
 		return changefeed.Source{}, err
 	}
@@ -80,22 +78,29 @@ func (f *Feed) Place(key string) (string, error) {
 	return f.hash(appendText(nil, key)).String(), nil
 }
 
-// describe reads the container's properties, the first time only.
+// describe returns the container's properties as last read by Source.
 func (f *Feed) describe(ctx context.Context) (*about, error) {
 	if a := f.about.Load(); a != nil {
 		return a, nil
 	}
+	return f.readContainer(ctx)
+}
+
+// readContainer reads the container's properties. The SDK caches them, too: this read replaces
+// its copy, which would otherwise remain that of a container deleted meanwhile.
+func (f *Feed) readContainer(ctx context.Context) (*about, error) {
 	endpoint, err := url.Parse(f.endpoint)
 	if err != nil {
 		return nil, fmt.Errorf("endpoint %q: %w: %w", f.endpoint, changefeed.ErrPermanent, err)
 	}
-	db, err := f.database.Read(ctx, nil)
-	if err != nil {
-		return nil, fmt.Errorf("read database %s: %w", f.database.ID(), absent(translate(err)))
-	}
 	coll, err := f.container.Read(ctx, nil)
 	if err != nil {
 		return nil, fmt.Errorf("read container %s: %w", f.container.ID(), absent(translate(err)))
+	}
+	// The link is dbs/RID/colls/RID/, so the database need not be read.
+	link := strings.Split(coll.ContainerProperties.SelfLink, "/")
+	if len(link) < 4 || link[0] != "dbs" || link[1] == "" {
+		return nil, fmt.Errorf("container %s has the link %q, which does not name its database", f.container.ID(), coll.ContainerProperties.SelfLink)
 	}
 	keys, err := newKeyPaths(coll.ContainerProperties.PartitionKeyDefinition)
 	if err != nil {
@@ -103,10 +108,12 @@ func (f *Feed) describe(ctx context.Context) (*about, error) {
 	}
 	a := &about{keys: keys, source: changefeed.Source{
 		Host:      endpoint.Hostname(),
-		Database:  db.DatabaseProperties.ResourceID,
+		Database:  link[1],
 		Container: coll.ContainerProperties.ResourceID,
 	}}
-	f.about.Store(a)
+	if before := f.about.Swap(a); before != nil && before.source != a.source {
+		f.doubt.Store(nil) // of the container before
+	}
 	return a, nil
 }
 

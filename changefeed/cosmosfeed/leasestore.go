@@ -1,6 +1,7 @@
 package cosmosfeed
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -24,7 +25,7 @@ var _ changefeed.LeaseStore = (*LeaseStore)(nil)
 type LeaseStore struct {
 	container *azcosmos.ContainerClient
 	path      atomic.Pointer[string] // of the partition key, once read
-	keys      sync.Map               // partition key by id, of records where the two differ
+	keys      sync.Map               // partition key by id, of listed records where the two differ
 }
 
 // NewLeaseStore returns the store. It does no I/O.
@@ -36,7 +37,8 @@ func NewLeaseStore(client *azcosmos.Client, database, container string) (*LeaseS
 	return &LeaseStore{container: coll}, nil
 }
 
-// List implements changefeed.LeaseStore: one query over all partitions.
+// List implements changefeed.LeaseStore: one query over all partitions. Of records with one
+// id, which a container keyed by /partitionKey allows, it returns the one that choose keeps.
 func (s *LeaseStore) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
 	if _, err := s.keyPath(ctx); err != nil {
 		return nil, err
@@ -44,36 +46,71 @@ func (s *LeaseStore) List(ctx context.Context, prefix string) ([]changefeed.Reco
 	pager := s.container.NewQueryItemsPager("SELECT * FROM c WHERE STARTSWITH(c.id, @prefix)", azcosmos.NewPartitionKey(),
 		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@prefix", Value: prefix}}})
 	var records []changefeed.Record
+	kept := map[string]stored{}
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("query %s: %w", s.container.ID(), absent(translate(err)))
 		}
 		for _, raw := range page.Items {
-			record, err := s.record(raw)
-			if err != nil {
-				return nil, err
+			next := stored{raw: raw}
+			if err := json.Unmarshal(raw, &next); err != nil {
+				return nil, fmt.Errorf("decode a record of %s: %w", s.container.ID(), err)
 			}
-			records = append(records, record)
+			if twin, there := kept[next.ID]; there {
+				next = choose(twin, next)
+			}
+			kept[next.ID] = next
 		}
+	}
+	for id, r := range kept {
+		s.keys.Store(id, cmp.Or(r.PartitionKey, id))
+		records = append(records, changefeed.Record{ID: id, ETag: r.ETag, Body: r.raw, Doubt: r.doubt})
 	}
 	return records, nil
 }
 
-// record reads the id and the ETag of a stored document.
-func (s *LeaseStore) record(raw []byte) (changefeed.Record, error) {
-	var head struct {
-		ID           string `json:"id"`
-		ETag         string `json:"_etag"`
-		PartitionKey string `json:"partitionKey"`
+// stored is a document of the container.
+type stored struct {
+	ID           string `json:"id"`
+	ETag         string `json:"_etag"`
+	PartitionKey string `json:"partitionKey"`
+	Continuation string `json:"ContinuationToken"`
+	Properties   struct {
+		Signed string `json:"signed"` // package changefeed has written it
+	} `json:"properties"`
+
+	raw   []byte
+	doubt error
+}
+
+// choose returns one of two records with one id. .NET's processor leaves them behind when two
+// of its hosts initialize the container at once, each with a partition key of its own. Then
+// both positions are those of delivered changes, and the lower one skips nothing.
+//
+// The choice must not change while the processor runs on one of them, so a record that this
+// package has written is preferred, and among those the partition key alone decides. The other
+// record is never written, and becomes harmless once it is deleted.
+func choose(a, b stored) stored {
+	rank := func(a, b stored) int {
+		mine := func(r stored) int { return min(1, len(r.Properties.Signed)) }
+		own := func(r stored) int {
+			if r.PartitionKey == r.ID {
+				return 1
+			}
+			return 0
+		}
+		lower := 0
+		if mine(a)+mine(b) == 0 { // longer numbers are higher
+			lower = cmp.Or(cmp.Compare(len(a.Continuation), len(b.Continuation)), cmp.Compare(a.Continuation, b.Continuation))
+		}
+		return cmp.Or(cmp.Compare(mine(b), mine(a)), lower, cmp.Compare(own(b), own(a)), cmp.Compare(a.PartitionKey, b.PartitionKey))
 	}
-	if err := json.Unmarshal(raw, &head); err != nil {
-		return changefeed.Record{}, fmt.Errorf("decode a record of %s: %w", s.container.ID(), err)
+	if rank(b, a) < 0 {
+		a, b = b, a
 	}
-	if head.PartitionKey != "" && head.PartitionKey != head.ID {
-		s.keys.Store(head.ID, head.PartitionKey)
-	}
-	return changefeed.Record{ID: head.ID, ETag: head.ETag, Body: raw}, nil
+	a.doubt = fmt.Errorf("two records have this id; the one with the partition key %q is used, the one with %q is not: delete that one", a.PartitionKey, b.PartitionKey)
+	return a
 }
 
 // failed wraps the error of an operation on a record. A lease appears with its short name,
@@ -169,7 +206,7 @@ func (s *LeaseStore) keyPath(ctx context.Context) (string, error) {
 func (s *LeaseStore) key(ctx context.Context, id string) (azcosmos.PartitionKey, error) {
 	path, err := s.keyPath(ctx)
 	value := id
-	if known, differs := s.keys.Load(id); differs && path == pathPartitionKey {
+	if known, listed := s.keys.Load(id); listed && path == pathPartitionKey {
 		value = known.(string)
 	}
 	return azcosmos.NewPartitionKeyString(value), err

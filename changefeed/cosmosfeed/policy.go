@@ -49,6 +49,7 @@ const (
 // feedRead is one request for a page. The policy finds it in the context.
 type feedRead struct {
 	*Feed
+	about  *about // of the container when the read began
 	req    changefeed.ReadRequest
 	seen   seenRange
 	source string  // id of the physical range that replied; "" if the reply does not name it

@@ -35,6 +35,9 @@ func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	if err != nil {
 		return nil, err
 	}
+	if req.Container != "" && req.Container != a.source.Container {
+		return nil, fmt.Errorf("the position is one of container %s, now it is %s: %w", req.Container, a.source.Container, changefeed.ErrRecreated)
+	}
 	continuation, err := encodeToken(a.source.Container, req.Range, req.Continuation)
 	if err != nil {
 		return nil, err
@@ -52,8 +55,8 @@ func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	var charge float64
 	const attempts = 4 // more than one failure means that ranges change continuously
 	for range attempts {
-		r := &feedRead{Feed: f, req: req, seen: seen}
-		page, err := r.page(ctx, a, options)
+		r := &feedRead{Feed: f, about: a, req: req, seen: seen}
+		page, err := r.page(ctx, options)
 		charge += r.charge
 		if err == nil {
 			page.RequestCharge = charge
@@ -73,12 +76,15 @@ func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 }
 
 // page makes one request. The page's items are slices of the body, if the policy took it.
-func (r *feedRead) page(ctx context.Context, a *about, options *azcosmos.ChangeFeedOptions) (*changefeed.Page, error) {
+func (r *feedRead) page(ctx context.Context, options *azcosmos.ChangeFeedOptions) (*changefeed.Page, error) {
 	resp, err := r.container.ReadChangeFeed(context.WithValue(ctx, feedReadKey{}, r), options)
 	if err != nil {
 		return nil, translate(err)
 	}
 	r.charge = float64(resp.RequestCharge)
+	if err := sameContainer(resp.ResourceID, r.about.source.Container); err != nil {
+		return nil, err
+	}
 	page := &changefeed.Page{}
 	if page.Continuation, err = decodeToken(resp.ContinuationToken, r.req.Range); err != nil {
 		return nil, err // of several ranges: the reply is not used
@@ -95,7 +101,7 @@ func (r *feedRead) page(ctx context.Context, a *about, options *azcosmos.ChangeF
 	if err != nil {
 		return nil, err
 	}
-	return page, r.decode(a, read, page, resp.Items)
+	return page, r.decode(read, page, resp.Items)
 }
 
 // physicalRange returns the bounds of the range that replied. They are unknown
@@ -107,7 +113,7 @@ func (r *feedRead) physicalRange() (changefeed.FeedRange, error) {
 	case r.source == "":
 		return changefeed.FeedRange{}, errRangeUnnamed
 	case r.source == r.seen.id:
-		r.physical.Store(r.source, r.seen.bounds)
+		r.physical.Store(r.physicalID(r.source), r.seen.bounds)
 	}
 	bounds, known := r.bounds(r.source)
 	if !known {
@@ -117,13 +123,14 @@ func (r *feedRead) physicalRange() (changefeed.FeedRange, error) {
 }
 
 // decode sets the items, from the body that the policy took or from the SDK's items.
-func (r *feedRead) decode(a *about, read changefeed.FeedRange, page *changefeed.Page, items [][]byte) error {
+func (r *feedRead) decode(read changefeed.FeedRange, page *changefeed.Page, items [][]byte) error {
+	a := r.about
 	g, err := r.newFilter(a, r.req.Range, read)
 	if err != nil {
 		return err
 	}
 	d := decoder{
-		keys: a.keys, filter: g, values: make([][]byte, len(a.keys.paths)),
+		container: a.source.Container, keys: a.keys, filter: g, values: make([][]byte, len(a.keys.paths)),
 		items: make([]changefeed.Item, 0, max(r.req.MaxItems, 16)),
 	}
 	if body := r.body; body != nil {
@@ -146,10 +153,24 @@ func (r *feedRead) decode(a *about, read changefeed.FeedRange, page *changefeed.
 
 // bounds returns the bounds of a physical range by its id, if they are known. They never
 // become outdated, because splits and merges create ranges with new ids.
-func (f *Feed) bounds(id string) (r changefeed.FeedRange, known bool) {
-	v, _ := f.physical.Load(id)
-	r, known = v.(changefeed.FeedRange)
-	return r, known
+func (r *feedRead) bounds(id string) (bounds changefeed.FeedRange, known bool) {
+	v, _ := r.physical.Load(r.physicalID(id))
+	bounds, known = v.(changefeed.FeedRange)
+	return bounds, known
+}
+
+// physicalID distinguishes the ranges of a container from those of one created again under
+// its name, which have the same ids.
+func (r *feedRead) physicalID(id string) string { return r.about.source.Container + "/" + id }
+
+// sameContainer returns an error if a reply names another container. Requests name theirs by
+// path, so a container created again under that name replies to them, and the range "0" exists
+// there, too.
+func sameContainer(replied, want string) error {
+	if replied != "" && want != "" && replied != want {
+		return fmt.Errorf("container %s replied instead of %s: %w", replied, want, changefeed.ErrRecreated)
+	}
+	return nil
 }
 
 // seenRange is a physical range that replied, with its bounds in a list made after that

@@ -29,7 +29,7 @@ func TestReplyMatchesOneListedRange(t *testing.T) {
 
 // A reply must name its physical range, unless the lease is the full key space.
 func TestReplyWithoutRangeIDIsRefused(t *testing.T) {
-	part := &feedRead{Feed: &Feed{}, req: changefeed.ReadRequest{Range: changefeed.FeedRange{Min: "10", Max: "20"}}}
+	part := &feedRead{Feed: &Feed{}, about: &about{}, req: changefeed.ReadRequest{Range: changefeed.FeedRange{Min: "10", Max: "20"}}}
 	if _, err := part.physicalRange(); !errors.Is(err, errRangeUnnamed) {
 		t.Errorf("a part: error %v", err)
 	}
@@ -41,7 +41,7 @@ func TestReplyWithoutRangeIDIsRefused(t *testing.T) {
 	if got, err := part.physicalRange(); err != nil || got != part.seen.bounds {
 		t.Errorf("a range that replied again: %s, %v", got, err)
 	}
-	whole := &feedRead{Feed: &Feed{}, req: changefeed.ReadRequest{Range: changefeed.FullRange()}}
+	whole := &feedRead{Feed: &Feed{}, about: &about{}, req: changefeed.ReadRequest{Range: changefeed.FullRange()}}
 	if got, err := whole.physicalRange(); err != nil || got != changefeed.FullRange() {
 		t.Errorf("all there is: %s, %v", got, err)
 	}

@@ -47,6 +47,7 @@ type Container struct {
 	opts Options
 
 	mu     sync.Mutex // guards the fields below
+	made   int        // how often the container was created again
 	lsn    int64
 	log    []entry          // ordered by LSN; compact drops replaced versions
 	latest map[string]int64 // document to the LSN of its latest version
@@ -190,7 +191,33 @@ func number(bound string) uint64 {
 
 // Source implements changefeed.Feed.
 func (c *Container) Source(context.Context) (changefeed.Source, error) {
-	return changefeed.Source{Host: "memory", Database: "db", Container: "coll"}, nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return changefeed.Source{Host: "memory", Database: "db", Container: c.id()}, nil
+}
+
+// id returns the container's resource id. Called with mu.
+func (c *Container) id() string { return "coll" + strings.Repeat("'", c.made) }
+
+// Restore removes all changes after an LSN, as a restore from a backup within the account
+// does, or a failover that loses writes: the container keeps its resource id.
+func (c *Container) Restore(lsn int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lsn = min(c.lsn, lsn)
+	c.log = slices.DeleteFunc(c.log, func(e entry) bool { return e.item.LSN > lsn })
+	c.latest = map[string]int64{}
+	for _, e := range c.log {
+		c.latest[e.doc] = e.item.LSN
+	}
+}
+
+// Recreate deletes the container and creates an empty one under its name.
+func (c *Container) Recreate() {
+	c.Restore(0)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.made++
 }
 
 // Ranges implements changefeed.Feed.
@@ -223,6 +250,9 @@ func (c *Container) Read(ctx context.Context, req changefeed.ReadRequest) (*chan
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if req.Container != "" && req.Container != c.id() {
+		return nil, fmt.Errorf("memfeed: %w", changefeed.ErrRecreated)
+	}
 	if split := c.splitOf(req.Range); split != nil {
 		return nil, split
 	}

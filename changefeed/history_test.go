@@ -1,0 +1,208 @@
+package changefeed_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+)
+
+// A container restored from a backup counts its changes again. A reader that waited at its old
+// position would skip them all and look idle.
+func TestFeedThatEndsBeforeThePositionHoldsTheRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var failed atomic.Int64
+		o := &changefeed.Options{Observer: &changefeed.Observer{ReadFailed: func(e changefeed.ReadFailed) {
+			if _, ahead := errors.AsType[*changefeed.AheadError](e.Err); ahead {
+				failed.Add(1)
+			}
+		}}}
+		a := w.start("a", nil, o)
+		w.put(50, 5)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 50 })
+		a.stop()
+		w.feed.Restore(10)
+		a = w.start("a", nil, o)
+		w.put(5, 5)
+		time.Sleep(time.Hour)
+		if n := w.got.count(); n != 50 || failed.Load() == 0 {
+			t.Fatalf("%d deliveries, %d failed reads; want 50, and a report", n, failed.Load())
+		}
+		for _, l := range a.Lag() {
+			if l.Known || l.Health != changefeed.Retrying || !strings.Contains(l.Error, "ahead of the feed") || l.Owner != "a" || l.Epoch != 2 {
+				t.Errorf("lag %+v, want it unknown, the reason, and the lease kept", l)
+			}
+		}
+		lags, err := w.operator().Lag(t.Context())
+		if err != nil || len(lags) != 1 || lags[0].Known || !strings.Contains(lags[0].Error, "ahead of the feed") {
+			t.Errorf("the operator's lag %+v, error %v; want it unknown, and the reason", lags, err)
+		}
+		if err := w.operator().Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "all that the container has is delivered", func() bool { return w.got.count() == 50+10+5 })
+		eventually(t, time.Minute, "healthy", func() bool { return w.leases()[0].Health == changefeed.Healthy })
+	})
+}
+
+// The end of the feed counts, not only documents: deletes move it, too.
+func TestEndOfTheFeedIsRememberedAcrossOwners(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		end := int64(100) // of which 1 is a document
+		var feed *script
+		feed = &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call == 1 {
+				return change(1, "k"), nil
+			}
+			return &changefeed.Page{CaughtUp: true, EndLSN: end}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		time.Sleep(time.Minute)
+		stop()
+		end = 50
+		failed := 0
+		stop = w.run(feed, w.got, &changefeed.Options{Observer: &changefeed.Observer{ReadFailed: func(changefeed.ReadFailed) { failed++ }}})
+		time.Sleep(time.Minute)
+		if stop(); failed == 0 {
+			t.Error("the feed ends at 50, 100 was its end before, and nothing is reported")
+		}
+	})
+}
+
+// A delayed replica is no loss: the range continues once the replica has caught up, and one
+// early reply is not reported.
+func TestDelayedReplicaHoldsTheRangeUntilItCatchesUp(t *testing.T) {
+	for _, replies := range []int64{1, 20} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+				switch {
+				case call == 1:
+					return change(7, "k"), nil
+				case call <= 1+replies:
+					return &changefeed.Page{CaughtUp: true, EndLSN: 5}, nil
+				case call == 2+replies:
+					return change(8, "k"), nil
+				}
+				return &changefeed.Page{CaughtUp: true, EndLSN: 8}, nil
+			}}
+			failed := 0
+			stop := w.run(feed, w.got, &changefeed.Options{Observer: &changefeed.Observer{ReadFailed: func(changefeed.ReadFailed) { failed++ }}})
+			eventually(t, time.Hour, "delivered", func() bool { return w.got.count() == 2 })
+			time.Sleep(10 * time.Second)
+			l := w.leases()[0]
+			if stop(); l.Health != changefeed.Healthy || l.Epoch != 1 || (failed > 0) != (replies > 1) {
+				t.Errorf("%d early replies: %d reported; the lease is %+v", replies, failed, l)
+			}
+		})
+	}
+}
+
+// Positions of two histories are not compared, so no batch of an ownership mixes them.
+func TestRestartGivesAllLeasesOneNewHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		type ownership struct {
+			lease string
+			epoch int64
+		}
+		var mu sync.Mutex
+		histories := map[ownership]string{}
+		w.got.before = func(_ context.Context, b *changefeed.Batch) error {
+			mu.Lock()
+			defer mu.Unlock()
+			o := ownership{b.Lease, b.Epoch}
+			if known, there := histories[o]; there && known != b.History {
+				t.Errorf("batches of %+v are of the histories %s and %s", o, known, b.History)
+			}
+			histories[o] = b.History
+			return nil
+		}
+		w.start("a", nil, nil)
+		w.put(60, 20)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 60 })
+		before := w.leases()[0].History
+		for n := 2; n <= 3; n++ {
+			if err := w.operator().Restart(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, time.Minute, "delivered again", func() bool { return w.got.count() == n*60 })
+			time.Sleep(10 * time.Second)
+			now := w.leases()[0].History
+			for _, l := range w.leases() {
+				if l.History != now || now == before || l.Epoch != int64(n) || l.Request != (changefeed.Request{}) {
+					t.Errorf("lease %+v, want one new history and epoch %d", l, n)
+				}
+			}
+			before = now
+		}
+		w.put(20, 20)
+		eventually(t, time.Minute, "later changes follow", func() bool { return w.got.distinct() == 80 })
+	})
+}
+
+// The lease store was emptied, not the container: the positions continue, and their history.
+func TestRecreatedLeasesKeepTheirHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		w.start("a", nil, nil)
+		w.put(20, 20)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 20 })
+		history := w.leases()[0].History
+		records, err := w.store.List(t.Context(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range records {
+			if err := w.store.Delete(t.Context(), r.ID, r.ETag); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, 10*time.Minute, "leases again", func() bool { return w.owners()["a"] == 2 })
+		for _, l := range w.leases() {
+			if l.History != history {
+				t.Errorf("lease %s has the history %q, want %q as before", l.Token, l.History, history)
+			}
+		}
+	})
+}
+
+// Everything in the new container is new, whatever Options.Start says.
+func TestContainerCreatedAgainIsReadFromItsBeginning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		var recreated atomic.Int64
+		o := &changefeed.Options{Start: changefeed.FromNow(), Observer: &changefeed.Observer{Recreated: func(e changefeed.Recreated) {
+			if e.From.Container != "coll" || e.To.Container != "coll'" {
+				t.Errorf("reported %+v", e)
+			}
+			recreated.Add(1)
+		}}}
+		a, b := w.start("a", nil, o), w.start("b", nil, o)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 && w.owners()["b"] == 1 })
+		w.put(20, 20)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 20 })
+		w.feed.Recreate()
+		for range 40 { // more changes than before, so that their LSNs are not below the old positions
+			w.feed.Put(memfeed.Document{Key: "k", ID: "one"}, memfeed.Document{Key: "m", ID: "two"})
+			w.put(1, 1)
+		}
+		eventually(t, time.Minute, "the new changes are delivered", func() bool { return w.got.count() >= 20+42 })
+		time.Sleep(time.Minute)
+		if n := w.got.count(); n != 20+42 || recreated.Load() != 2 {
+			t.Errorf("%d deliveries, reported %d times; want 62, by both hosts", n, recreated.Load())
+		}
+		if len(a.Lag())+len(b.Lag()) != 2 {
+			t.Errorf("lag of a: %+v, of b: %+v", a.Lag(), b.Lag())
+		}
+	})
+}
