@@ -155,10 +155,10 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 		oldest, waiting = f.window.oldest()
 	}
 	d.state.Lock() // after the window, so that a drop in the meantime is seen
-	state, unread := d.lag, d.unreadLocked(d.clock.Now()) > 0
+	state := d.lag
 	d.state.Unlock()
 	more := !state.caughtUp && state.endLSN > state.readLSN
-	lag := RangeLag{Lease: d.keeper.snapshot(), Read: state.at, Known: state.known && state.err == nil && !unread && (f != nil || more)}
+	lag := RangeLag{Lease: d.keeper.snapshot(), Read: state.at, Known: state.known && state.err == nil && (f != nil || more)}
 	wall := d.opts.Now()
 	switch {
 	case waiting:
