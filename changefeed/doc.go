@@ -35,6 +35,26 @@
 //     must be dropped there, by id or by Batch.Epoch. A zombie may send a version that
 //     its successor never saw, so its sends have no order.
 //
+// # Histories
+//
+// A position has a meaning only in the history of the container that it was read from. A
+// container that is restored or created again, or loses writes in a failover, counts its
+// changes again, and equal positions are then other changes.
+//
+//	Initialization, Operator.Restart ─▶ a new Lease.History ─▶ splits and repairs inherit it
+//
+//	The container is        noticed by                        then
+//	created again           Source, once per Expiry, or       all workers stop, and a new run
+//	                        ErrRecreated of a read            begins with new leases
+//	restored, or has        a reply that ends before          AheadError, retried: the range is
+//	lost writes             Lease.Reached                     held until Restart
+//
+// A restored container that has grown past the old position before it is read again is not
+// noticed. Restart its leases in any case.
+//
+// An ownership has one history: the owner releases a lease to be restarted, and the next
+// acquisition applies the request.
+//
 // # A lease
 //
 //	               create
@@ -143,6 +163,9 @@
 // The record lists some 500 held keys. If there are more, Ahead ends before the first key
 // that is not listed, and reading stops 100 × ReadAheadItems changes later. If held documents
 // fill ReadAheadItems, reading stops, too, as it should in an outage.
+//
+// A range whose feed does not reply moves to another host. It is reported, and so is each part
+// of the scope that no host owns, about once a minute (Observer.RangeUnread); see silence.go.
 //
 // A range that is caught up is read again once a lane is free, because a page read while
 // all lanes are busy would only wait for them.

@@ -148,6 +148,7 @@ type RangeRecovered struct {
 type RangeUnread struct {
 	LeaseRef        // Lease is empty if there is none
 	Owner    string // this host, or empty if there is no owner
+	Silent   bool   // reads do not even fail
 	For      time.Duration
 	Err      error
 }

@@ -99,10 +99,11 @@ func (d *delivery) reportUnread() {
 	if silent == 0 {
 		return
 	}
-	if noReply(err) {
+	e := RangeUnread{LeaseRef: d.LeaseRef, Owner: d.opts.Host, Silent: noReply(err), For: silent, Err: err}
+	if e.Silent {
 		d.noteFailure(ofReads, err)
 	}
-	notify(d.obs.RangeUnread, RangeUnread{LeaseRef: d.LeaseRef, Owner: d.opts.Host, For: silent, Err: err})
+	notify(d.obs.RangeUnread, e)
 	d.relist.send()
 }
 

@@ -12,7 +12,7 @@ import (
 
 func (p *program) leasesCommand() *cobra.Command {
 	cmd := group("leases", "Show and control the owners of the ranges",
-		p.leasesLsCommand(), p.leasesShowCommand(), p.leasesReleaseCommand(), p.leasesPauseCommand(), p.leasesResumeCommand(), p.leasesRetryCommand(), p.leasesRewindCommand())
+		p.leasesLsCommand(), p.leasesShowCommand(), p.leasesReleaseCommand(), p.leasesPauseCommand(), p.leasesResumeCommand(), p.leasesRetryCommand(), p.leasesRewindCommand(), p.leasesRestartCommand())
 	cmd.Long = `Show and control the owners of the ranges of the change feed.
 
 A lease represents a range of the key space; it has one owner and a checkpoint. These
@@ -85,7 +85,10 @@ func pending(r changefeed.Request) []string {
 	if r.Retry {
 		w = append(w, "retry")
 	}
-	if r.Rewind != nil {
+	switch {
+	case r.History != "":
+		w = append(w, "restart from the beginning")
+	case r.Rewind != nil:
 		to := "to a position"
 		switch {
 		case !r.Rewind.Since.IsZero():

@@ -20,6 +20,8 @@ func (s *Operations) rangeActs() []page.Act {
 		s.leaseAct(CommandResume, "Resume", "Owners of %s send again.", ""),
 		s.leaseAct(CommandRelease, "Release", "Owners release %s at their next renewal; then any relay may acquire it.", ""),
 		s.leaseAct(CommandRetry, "Retry", "Owners of %s reset failure counts and resume stopped ranges.", ""),
+		s.leaseAct(CommandRestart, "Restart", "Owners of %s start again from the beginning with a new history. Use it after a restore or failover.",
+			"Every event that the container still has is sent again; feedbox leases restart counts them."),
 		{Path: "replay", Title: "Rewind ranges", Verb: "Rewind", Danger: true, Preview: s.previewReplay, Do: s.doReplay},
 	}
 }
@@ -31,7 +33,7 @@ const allLeases = "all"
 // epoch, so that a takeover makes the preview stale.
 func (s *Operations) leaseAct(command LeaseCommand, title, summary, warning string) page.Act {
 	return page.Act{
-		Path: string(command), Title: title, Verb: title, Danger: command == CommandPause,
+		Path: string(command), Title: title, Verb: title, Danger: command == CommandPause || command == CommandRestart,
 		Preview: func(ctx context.Context, q url.Values) (*page.Preview, error) {
 			if q.Get("lease") == allLeases {
 				p := s.reader.Latest(ctx)
@@ -39,8 +41,8 @@ func (s *Operations) leaseAct(command LeaseCommand, title, summary, warning stri
 					Summary: fmt.Sprintf(summary, "all ranges"), Warning: warning, Stamp: fmt.Sprint(p.Paused),
 					Facts: []page.Fact{{Name: "ranges", Value: fmt.Sprint(len(p.Snapshot.Ranges))}, {Name: "waiting now", Value: fmt.Sprint(p.Snapshot.Behind)}},
 				}
-				if command == CommandPause {
-					preview.Typed = "pause all"
+				if command == CommandPause || command == CommandRestart {
+					preview.Typed = string(command) + " all"
 				}
 				return preview, nil
 			}

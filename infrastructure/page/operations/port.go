@@ -57,6 +57,7 @@ const (
 	CommandResume  LeaseCommand = "resume"
 	CommandRelease LeaseCommand = "release"
 	CommandRetry   LeaseCommand = "retry"
+	CommandRestart LeaseCommand = "restart"
 )
 
 // Receipts knows the events that a consumer in this process received; feedbox-dev has one.
@@ -112,6 +113,8 @@ func (o operatorPort) CommandLeases(ctx context.Context, command LeaseCommand, l
 		return o.Leases.Release(ctx, leases...)
 	case CommandRetry:
 		return o.Leases.Retry(ctx, leases...)
+	case CommandRestart:
+		return o.Leases.Restart(ctx, leases...)
 	}
 	return errors.New("unknown lease command " + string(command))
 }

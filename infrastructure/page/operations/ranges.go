@@ -75,7 +75,10 @@ func pendingCommands(r changefeed.Request) []string {
 	if r.Retry {
 		w = append(w, "retry")
 	}
-	if r.Rewind != nil {
+	switch {
+	case r.History != "":
+		w = append(w, "restart")
+	case r.Rewind != nil:
 		w = append(w, "rewind")
 	}
 	return w

@@ -20,19 +20,23 @@ const sendTimeout = "send_timeout"
 
 // Health reports whether the relay works. A relay is not ready before the lease store has
 // answered once, and when it owns pending changes, none of them advances and the broker is
-// not the cause. It is ready when idle, on standby, throttled or during an outage, because a
-// restart would not help.
+// not the cause. It is not ready either while the feed does not reply to its reads of a range,
+// because new connections may help. It is ready when idle, on standby, throttled or during an
+// outage, because a restart would not help.
 type Health struct {
 	now func() time.Time
 
-	mu       sync.Mutex // guards what follows
-	balanced bool       // the lease store has answered
-	advanced time.Time  // when a batch was last handled
-	outage   time.Time  // when the broker last refused everything
+	mu       sync.Mutex                        // guards what follows
+	balanced bool                              // the lease store has answered
+	unread   map[string]changefeed.RangeUnread // by lease, until the range is read
+	advanced time.Time                         // when a batch was last handled
+	outage   time.Time                         // when the broker last refused everything
 }
 
 // NewHealth returns a Health that is not ready yet.
-func NewHealth(now func() time.Time) *Health { return &Health{now: now, advanced: now()} }
+func NewHealth(now func() time.Time) *Health {
+	return &Health{now: now, advanced: now(), unread: map[string]changefeed.RangeUnread{}}
+}
 
 // Ready returns nil if the relay is ready, else the reason. lag returns the lag of the ranges
 // that it owns.
@@ -42,6 +46,14 @@ func (h *Health) Ready(lag func() []changefeed.RangeLag) error {
 	h.mu.Unlock()
 	if !balanced {
 		return errors.New("the lease store has not answered yet")
+	}
+	for _, l := range lag() { // ranges of other relays are their concern
+		h.mu.Lock()
+		e, silent := h.unread[l.ID]
+		h.mu.Unlock()
+		if silent {
+			return fmt.Errorf("range %s was not read for %s: %w", changefeed.LeaseName(l.ID), e.For.Round(time.Second), e.Err)
+		}
 	}
 	since := h.now().Sub(advanced)
 	if since < stalled || h.now().Sub(outage) < stalled {
@@ -67,6 +79,18 @@ func (h *Health) Observer() *changefeed.Observer {
 		Balanced: func(changefeed.Balanced) {
 			h.mu.Lock()
 			h.balanced = true
+			h.mu.Unlock()
+		},
+		RangeUnread: func(e changefeed.RangeUnread) {
+			if e.Silent {
+				h.mu.Lock()
+				h.unread[e.Lease] = e
+				h.mu.Unlock()
+			}
+		},
+		PageRead: func(e changefeed.PageRead) {
+			h.mu.Lock()
+			delete(h.unread, e.Lease)
 			h.mu.Unlock()
 		},
 		BatchHandled: func(changefeed.BatchHandled) { h.note(&h.advanced) },

@@ -37,6 +37,10 @@ var findings = map[string]struct{ message, next string }{
 		"nothing is lost: ranges as wide as a physical partition are delivered whole; but a range that becomes narrower, as when physical partitions are merged, stops: " +
 			"do not merge partitions, check that the data container is partitioned by /partitionKey alone with hash version 2, and report this line as a defect",
 	},
+	changefeed.OpCheckLeases: {
+		"a lease has two records",
+		"nothing is lost: the relay uses one of them and leaves the other alone; stop the processor of another product that wrote it, and delete that record",
+	},
 	changefeed.OpCheckTiling: {
 		"two leases overlap",
 		"events of the overlap are sent twice, in no order between the two: look at both with feedbox leases ls; stop all relays of this processor, " +

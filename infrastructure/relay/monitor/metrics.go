@@ -26,6 +26,7 @@ type Metrics struct {
 	parked     metric.Int64Counter
 	expired    metric.Int64Counter
 	retries    metric.Int64Counter
+	unread     metric.Int64Counter // once a minute for each range that is not read
 	leases     metric.Int64UpDownCounter
 	moves      metric.Int64Counter
 	readTook   metric.Float64Histogram
@@ -66,6 +67,7 @@ func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metri
 	count(&m.parked, "outbox.parked", "{event}", "events set aside instead of sent")
 	count(&m.expired, "outbox.events.expired", "{event}", "events that expired before they were sent")
 	count(&m.retries, "outbox.send.retries", "{retry}", "pauses of all sends because the broker accepted nothing")
+	count(&m.unread, "outbox.range.unread", "{report}", "reports of ranges that are not read, about one a minute for each")
 	count(&m.moves, "outbox.lease.transitions", "{transition}", "changes of ownership seen by this relay")
 	seconds(&m.readTook, "outbox.feed.read.duration", "one page of the change feed", secondBuckets)
 	seconds(&m.handleTook, "outbox.handle.duration", "one batch of changes, sent", secondBuckets)
@@ -78,8 +80,9 @@ func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metri
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("relay metrics: %w", err)
 	}
-	// The counter starts at zero, because a rule on its increase would miss a first value of 1.
+	// These start at zero, because a rule on their increase would miss a first value of 1.
 	m.expired.Add(context.Background(), 0) //nolint:forbidigo // constructors have none; nothing here blocks
+	m.unread.Add(context.Background(), 0)  //nolint:forbidigo // see above
 	return m, nil
 }
 
@@ -140,6 +143,7 @@ func (m *Metrics) Observer() *changefeed.Observer {
 			m.readTook.Record(ctx, e.Took.Seconds())
 			m.charge.Add(ctx, e.RequestCharge)
 		},
+		RangeUnread:       func(changefeed.RangeUnread) { m.unread.Add(ctx, 1) },
 		BatchHandled:      func(e changefeed.BatchHandled) { m.handleTook.Record(ctx, e.Took.Seconds()) },
 		CheckpointWritten: func(e changefeed.CheckpointWritten) { m.writeTook.Record(ctx, e.Took.Seconds()) },
 	}
