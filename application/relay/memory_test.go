@@ -137,3 +137,21 @@ func TestEventWithoutLSNGivesNoProgress(t *testing.T) {
 		t.Errorf("progress %+v, want none", g.Progress)
 	}
 }
+
+// The place of a failed event outlives its page, so it must not alias the document.
+func TestFailuresDoNotAliasPage(t *testing.T) {
+	mem := parkedtest.NewMemory()
+	r, err := relay.New(aliasingDecoder{}, &broker{fail: failing(errTooLarge, "a")}, withParked(mem, relay.Options{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := []relay.Change{{Raw: []byte("a 1"), LSN: 7}}
+	failed := r.Handle(t.Context(), relay.Ownership{}, page)
+	copy(page[0].Raw, "x 0")
+	if err := r.Park(t.Context(), relay.DeadLetter{Change: relay.Change{Raw: []byte("a 1"), LSN: 7}, Err: failed[0].Err}); err != nil {
+		t.Fatal(err)
+	}
+	if g := gateOf(t, mem, "a"); g.Progress.Event != "a 1" {
+		t.Errorf("progress %+v, want that of a 1", g.Progress)
+	}
+}

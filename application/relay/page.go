@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -165,7 +166,9 @@ func (p *page) failures() []Failure {
 			continue
 		}
 		cause := cmp.Or(k.err, p.faults[k.messages[k.sent].Index])
-		cause = &reported{cause, p.place(&k.messages[k.sent])}
+		place := p.place(&k.messages[k.sent])
+		place.Event = strings.Clone(place.Event) // it aliases a document
+		cause = &reported{cause, place}
 		for n := k.sent; n < len(k.messages); n++ {
 			m := &k.messages[n]
 			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: n > k.sent, Blamed: k.blamed, Err: cause})

@@ -54,8 +54,8 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 		return errors.New("park: Options.Parked is not set")
 	}
 	m, _, _ := decode(r.decoder, &l.Change) // m has the readable fields; l.Err is the failure
-	if m.Key == "" {                        // its sequence is not comparable with those of other events without a key
-		m.Key, m.Sequence = noKey, 0
+	if m.Key == "" {
+		m.Key, m.Sequence = noKey, 0 // sequences of events without a key are not comparable
 	}
 	event := r.parkedEvent(&m, l.Change.Raw, l.Err)
 	event.Attempts = l.Attempts

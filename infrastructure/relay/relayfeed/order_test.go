@@ -2,7 +2,6 @@ package relayfeed_test
 
 import (
 	"context"
-	"encoding/json"
 	"strings"
 	"sync"
 	"testing"
@@ -44,19 +43,6 @@ func (b *picky) Publish(_ context.Context, groups []relay.Group) error {
 	return nil
 }
 
-// ordinals reads the member "ordinal" of data.
-type ordinals struct{ document.EventDecoder }
-
-func (d ordinals) Decode(raw []byte) (relay.Message, bool, error) {
-	m, isEvent, err := d.EventDecoder.Decode(raw)
-	var body struct{ Ordinal int64 }
-	if err == nil {
-		err = json.Unmarshal(m.Body, &body)
-	}
-	m.Ordinal = body.Ordinal
-	return m, isEvent, err
-}
-
 // The feed returns the events of a transaction in any order. They are sent in the order of their
 // ordinals, else of their sequences, else of their ids, also if the first or the last of them is
 // refused, parked and drained.
@@ -85,7 +71,7 @@ func TestTransactionKeepsItsOrder(t *testing.T) {
 						docs = append(docs, memfeed.Document{Key: "k", ID: e["id"].(string), Data: data, More: map[string]any{"partitionKey": "k", "type": "domainEvent"}})
 					}
 					container.Put(docs...)
-					r, err := relay.New(ordinals{}, b, &relay.Options{Parked: mem})
+					r, err := relay.New(document.EventDecoder{}, b, &relay.Options{Parked: mem})
 					if err != nil {
 						t.Fatal(err)
 					}
