@@ -57,6 +57,7 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	config.PingTimeout = pingTimeout
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	config.ConnConfig.Tracer = limiter{db.options.Timeout}
+	config.ConnConfig.BuildContextWatcherHandler = newWatcher
 	config.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{db.options.Schema}.Sanitize()
 	config.ConnConfig.RuntimeParams["application_name"] = cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "feedbox")
 	// An acknowledged commit must be on disk, even if the default of the database is off.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -32,6 +34,25 @@ const (
 // keepAlive makes the kernel close a connection to a dead server after 30 s, also between
 // statements.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}
+
+// watcher ends the statement of a context that has ended, by a deadline of the connection. The handler of
+// pgx then removes the deadline, also that of the close which has begun meanwhile (asyncClose), and the
+// close would wait for a silent server for ever.
+type watcher struct {
+	*pgconn.DeadlineContextWatcherHandler
+	conn *pgconn.PgConn
+}
+
+func newWatcher(conn *pgconn.PgConn) ctxwatch.Handler {
+	return watcher{&pgconn.DeadlineContextWatcherHandler{Conn: conn.Conn()}, conn}
+}
+
+// HandleUnwatchAfterCancel implements ctxwatch.Handler.
+func (w watcher) HandleUnwatchAfterCancel() {
+	if !w.conn.IsClosed() {
+		w.DeadlineContextWatcherHandler.HandleUnwatchAfterCancel()
+	}
+}
 
 // limiter bounds all statements of a pool. It is a tracer because pgx passes every statement with
 // its context to the tracer, so no caller can omit the limit.
