@@ -64,11 +64,18 @@ func (e *SplitError) Error() string {
 type AheadError struct {
 	Position int64 // the highest LSN that was read
 	End      int64 // the last LSN of the feed
+	// Lost means that the physical range failed over in between, so the changes are lost. The
+	// range is not read again before an operator has decided, because new changes would soon
+	// reach the position and hide the loss.
+	Lost bool
 }
 
 func (e *AheadError) Error() string {
-	return fmt.Sprintf("the checkpoint is ahead of the feed: LSN %d was read, and the feed ends with %d. If the container was restored or failed over, "+
-		"restart its leases from the beginning (Operator.Restart); otherwise wait", e.Position, e.End)
+	advice := "If the container was restored or failed over, restart its leases from the beginning (Operator.Restart); otherwise wait"
+	if e.Lost {
+		advice = "It has failed over meanwhile: restart its leases from the beginning (Operator.Restart), or retry them if nothing was lost (Operator.Retry)"
+	}
+	return fmt.Sprintf("the checkpoint is ahead of the feed: LSN %d was read, and the feed ended with %d. %s", e.Position, e.End, advice)
 }
 
 // ThrottledError says when to retry. A Feed and a LeaseStore return it for a rate limit.

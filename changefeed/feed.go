@@ -90,6 +90,10 @@ type Page struct {
 	// EndLSN is the highest LSN the service had in this range when it replied; 0 if
 	// unknown. It gives the lag without another read.
 	EndLSN int64
+	// Term names the physical range and, after a colon, the term of its service, which changes
+	// with a failover. "" if unknown. If the feed ends before a position of an earlier term of
+	// the same physical range, it has lost changes for good.
+	Term string
 	// RequestCharge in request units.
 	RequestCharge float64
 	SessionToken  string

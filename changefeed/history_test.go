@@ -53,6 +53,64 @@ func TestFeedThatEndsBeforeThePositionHoldsTheRange(t *testing.T) {
 	})
 }
 
+// After a failover that lost changes, new changes soon reach the position. Reading on would skip
+// those that reuse the numbers of lost ones.
+func TestFailoverThatLosesChangesHoldsTheRangeForGood(t *testing.T) {
+	for name, act := range map[string]func(*changefeed.Operator, context.Context, ...string) error{
+		"restart": (*changefeed.Operator).Restart, "retry": (*changefeed.Operator).Retry,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				a := w.start("a", nil, nil)
+				w.put(50, 5)
+				eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 50 })
+				w.feed.FailOver(40)
+				time.Sleep(time.Minute)
+				a.stop()
+				a = w.start("a", nil, nil)
+				w.put(30, 5)
+				time.Sleep(time.Hour)
+				if n := w.got.count(); n != 50 {
+					t.Fatalf("%d deliveries, want none after the failover", n)
+				}
+				lags, err := w.operator().Lag(t.Context())
+				if err != nil || len(lags) != 1 || lags[0].Known || !strings.Contains(lags[0].Error, "failed over") {
+					t.Errorf("the operator's lag %+v, error %v; want it unknown, and the reason", lags, err)
+				}
+				if err := act(w.operator(), t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				want := map[string]int{"restart": 50 + 40 + 30, "retry": 50 + 20}[name]
+				eventually(t, time.Minute, "delivered again", func() bool { return w.got.count() == want })
+				eventually(t, time.Minute, "healthy", func() bool { return w.leases()[0].Health == changefeed.Healthy })
+			})
+		})
+	}
+}
+
+// A failover that is complete before the next read may have lost changes, too. That is reported.
+func TestFailoverIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		reported := 0
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{LeaseError: func(e changefeed.LeaseError) {
+			if e.Op == changefeed.OpCheckFeed {
+				reported++
+			}
+		}}})
+		w.put(50, 5)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 50 })
+		w.feed.FailOver(50)
+		w.put(5, 5)
+		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 55 })
+		time.Sleep(time.Minute)
+		if reported != 1 {
+			t.Errorf("reported %d times, want once", reported)
+		}
+	})
+}
+
 // The end of the feed counts, not only documents: deletes move it, too.
 func TestEndOfTheFeedIsRememberedAcrossOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

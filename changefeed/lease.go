@@ -68,6 +68,11 @@ type Lease struct {
 	// Reached is the highest end of the feed when the range was read up to it. A feed that ends
 	// earlier has lost changes; see AheadError.
 	Reached int64
+	// Term is the Page.Term in which the range was read last; "" = unknown. Lost is set once the
+	// feed ended before Reached in another term: the LSN at which it ended. Nothing is read then
+	// until an operator rewinds, restarts or retries the range.
+	Term string
+	Lost int64
 	// Delivered is the LSN of the last handled change. It is after the checkpoint while an
 	// earlier key is held. Handled counts the documents handled since the lease was
 	// created. Both are as of the record's last write.
@@ -176,7 +181,7 @@ func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
 	child := Lease{
 		ID: id, Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,
 		State: LeasePending, Parent: l.ID, Epoch: l.Epoch, History: l.History,
-		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime, Reached: l.Reached,
+		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime, Reached: l.Reached, Lost: l.Lost,
 		Ahead: l.Ahead, Timestamp: now,
 		Request: Request{Paused: l.Request.Paused, History: l.Request.History},
 	}

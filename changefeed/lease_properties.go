@@ -29,6 +29,8 @@ func (l *Lease) ownProperties() []property {
 		{"lsn", &l.LSN},
 		{"changeTime", &l.ChangeTime},
 		{"reached", &l.Reached},
+		{"term", &l.Term},
+		{"lost", &l.Lost},
 		{"delivered", &l.Delivered},
 		{"handled", &l.Handled},
 		{"health", &l.Health},

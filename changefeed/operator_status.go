@@ -20,11 +20,7 @@ func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
 	lags := make([]RangeLag, 0, len(leases))
 	for _, l := range leases {
 		lag := RangeLag{Lease: l}
-		err := o.measure(ctx, l.position(), &lag)
-		if _, ahead := errors.AsType[*AheadError](err); ahead { // once, it may be a delayed replica
-			lag = RangeLag{Lease: l}
-			err = o.measure(ctx, l.position(), &lag)
-		}
+		err := o.measureLease(ctx, &lag)
 		switch {
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
@@ -35,6 +31,20 @@ func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
 		lags = append(lags, lag)
 	}
 	return lags, nil
+}
+
+// measureLease measures a lease from its checkpoint.
+func (o *Operator) measureLease(ctx context.Context, lag *RangeLag) error {
+	l := lag.Lease
+	if l.Lost > 0 {
+		return &AheadError{Position: max(l.Reached, l.LSN, l.Delivered), End: l.Lost, Lost: true}
+	}
+	err := o.measure(ctx, l.position(), lag)
+	if _, ahead := errors.AsType[*AheadError](err); ahead { // once, it may be a delayed replica
+		*lag = RangeLag{Lease: l}
+		err = o.measure(ctx, l.position(), lag)
+	}
+	return err
 }
 
 // measure adds the changes after a position to lag. One item is enough, because EndLSN gives
@@ -53,8 +63,8 @@ func (o *Operator) measure(ctx context.Context, at RangeToken, lag *RangeLag) er
 		return err
 	}
 	defer release(page)
-	if err := page.behind(max(lag.Reached, lag.LSN, lag.Delivered)); err != nil {
-		return err
+	if ahead := page.behind(max(lag.Reached, lag.LSN, lag.Delivered)); ahead != nil {
+		return ahead
 	}
 	if len(page.Items) == 0 {
 		if !page.CaughtUp && page.Continuation != "" && page.Continuation != at.Continuation {

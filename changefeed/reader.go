@@ -3,6 +3,7 @@ package changefeed
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -18,14 +19,8 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	for f.window.waitRoom(ctx) {
 		began := d.clock.Now()
 		d.readDue(began)
-		page, err := d.feed.Read(ctx, ReadRequest{
-			Range: d.Range, Container: d.container, Continuation: position.Continuation, Since: position.Since, MaxItems: max(0, d.opts.MaxItems),
-		})
+		page, err := d.readPage(ctx, position, reached, retry.attempt > 0)
 		ended := d.clock.Now()
-		if err == nil {
-			d.readAnswered()
-			err = page.behind(reached)
-		}
 		var split *SplitError
 		var ahead *AheadError
 		switch {
@@ -77,6 +72,52 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	return nil
 }
 
+// readPage reads the page after a position. A feed that ends before the highest LSN that was read
+// is an *AheadError. If it has failed over meanwhile and the reply is the second one (again), the
+// lease records the loss, and nothing is read any more.
+func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64, again bool) (*Page, error) {
+	lease := d.keeper.snapshot()
+	if lease.Lost > 0 {
+		d.readAnswered()
+		return nil, &AheadError{Position: reached, End: lease.Lost, Lost: true}
+	}
+	page, err := d.feed.Read(ctx, ReadRequest{
+		Range: d.Range, Container: d.container, Continuation: from.Continuation, Since: from.Since, MaxItems: max(0, d.opts.MaxItems),
+	})
+	if err != nil {
+		return page, err
+	}
+	d.readAnswered()
+	failedOver := termChanged(lease.Term, page.Term)
+	ahead := page.behind(reached)
+	switch {
+	case ahead != nil && failedOver && again:
+		ahead.Lost = true
+		d.keeper.change(func(l *Lease) urgency { l.Lost = max(1, ahead.End); return now })
+		return page, ahead
+	case ahead != nil:
+		return page, ahead
+	case failedOver:
+		notify(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: errFailedOver})
+	}
+	if page.Term != "" && page.Term != lease.Term {
+		d.keeper.change(func(l *Lease) urgency { l.Term = page.Term; return later })
+	}
+	return page, nil
+}
+
+// errFailedOver is no proof of a loss: a planned failover loses nothing.
+var errFailedOver = errors.New("the service failed over. If that was not planned, it may have lost its last changes, and the changes that reuse their numbers " +
+	"were not delivered: restart the leases from the beginning (Operator.Restart)")
+
+// termChanged reports whether a physical range has failed over. Terms of different physical
+// ranges, as after a split or merge, are not comparable.
+func termChanged(before, now string) bool {
+	id, term, known := strings.Cut(before, ":")
+	other, next, alsoKnown := strings.Cut(now, ":")
+	return known && alsoKnown && id == other && term != next
+}
+
 // pageRead records a reply for the lag and notifies the observer.
 func (d *delivery) pageRead(p *Page, began, ended time.Time) {
 	d.state.Lock()
@@ -107,7 +148,7 @@ func (d *delivery) readFailed(err error) {
 }
 
 // behind returns *AheadError if the feed ends before the given LSN, which was read from it.
-func (p *Page) behind(reached int64) error {
+func (p *Page) behind(reached int64) *AheadError {
 	if p.EndLSN > 0 && p.EndLSN < reached {
 		return &AheadError{Position: reached, End: p.EndLSN}
 	}

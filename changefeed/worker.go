@@ -163,6 +163,7 @@ func applyRequest(l *Lease) urgency {
 		l.Delivered, l.Reached, l.Ahead = 0, 0, Ahead{}
 		l.History = cmp.Or(l.Request.History, l.History)
 	}
+	l.Term, l.Lost = "", 0
 	l.Ahead.Held = slices.Clone(l.Ahead.Held)
 	for i := range l.Ahead.Held {
 		l.Ahead.Held[i].Refusals = 0

@@ -93,6 +93,7 @@ func (r *feedRead) page(ctx context.Context, options *azcosmos.ChangeFeedOptions
 		page.CaughtUp = reply.StatusCode == http.StatusNotModified
 		page.SessionToken = reply.Header.Get(headerSession)
 		page.EndLSN = sessionLSN(page.SessionToken)
+		page.Term = sessionTerm(page.SessionToken)
 		if reply.Request != nil {
 			r.source = reply.Request.Header.Get(headerRangeID)
 		}

@@ -69,6 +69,17 @@ func decodeToken(text string, r changefeed.FeedRange) (position string, err erro
 	return *t.Continuation[0].ContinuationToken, nil
 }
 
+// sessionTerm returns the id of the physical range and the version in a session token, "0:1" for
+// "0:1#12#3=4". The version changes with the regions of the account and with a failover. It returns
+// "" for a token without a version.
+func sessionTerm(session string) string {
+	term, _, versioned := strings.Cut(session, "#")
+	if !versioned {
+		return ""
+	}
+	return term
+}
+
 // sessionLSN returns the LSN in a session token: "0:-1#12" and "0:1#12#3=4" have it in the
 // second part, "0:12" in the only one. It returns 0 if there is none.
 func sessionLSN(session string) int64 {

@@ -50,3 +50,11 @@ func TestSessionLSN(t *testing.T) {
 		}
 	}
 }
+
+func TestSessionTerm(t *testing.T) {
+	for session, want := range map[string]string{"0:-1#12": "0:-1", "7:1#12#3=4": "7:1", "0:12": "", "": ""} {
+		if got := sessionTerm(session); got != want {
+			t.Errorf("session %q has the term %q, want %q", session, got, want)
+		}
+	}
+}

@@ -48,6 +48,7 @@ type Container struct {
 
 	mu     sync.Mutex // guards the fields below
 	made   int        // how often the container was created again
+	term   int        // how often it failed over
 	lsn    int64
 	log    []entry          // ordered by LSN; compact drops replaced versions
 	latest map[string]int64 // document to the LSN of its latest version
@@ -199,8 +200,16 @@ func (c *Container) Source(context.Context) (changefeed.Source, error) {
 // id returns the container's resource id. Called with mu.
 func (c *Container) id() string { return "coll" + strings.Repeat("'", c.made) }
 
+// FailOver removes all changes after an LSN, as a failover to a delayed replica does.
+func (c *Container) FailOver(lsn int64) {
+	c.Restore(lsn)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.term++
+}
+
 // Restore removes all changes after an LSN, as a restore from a backup within the account
-// does, or a failover that loses writes: the container keeps its resource id.
+// does: the container keeps its resource id.
 func (c *Container) Restore(lsn int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +272,7 @@ func (c *Container) Read(ctx context.Context, req changefeed.ReadRequest) (*chan
 			return nil, fmt.Errorf("memfeed: continuation %q is not a quoted LSN", req.Continuation)
 		}
 	}
-	page := &changefeed.Page{RequestCharge: 1, EndLSN: c.lsn, SessionToken: fmt.Sprintf("0:-1#%d", c.lsn)}
+	page := &changefeed.Page{RequestCharge: 1, EndLSN: c.lsn, Term: fmt.Sprint("0:", c.term), SessionToken: fmt.Sprintf("0:-1#%d", c.lsn)}
 	from := sort.Search(len(c.log), func(i int) bool { return c.log[i].item.LSN > after })
 	last := c.lsn
 	for _, e := range c.log[from:] {
