@@ -68,7 +68,7 @@ func TestFailoverThatLosesChangesHoldsTheRangeForGood(t *testing.T) {
 				w.feed.FailOver(40)
 				time.Sleep(time.Minute)
 				a.stop()
-				a = w.start("a", nil, nil)
+				w.start("a", nil, nil)
 				w.put(30, 5)
 				time.Sleep(time.Hour)
 				if n := w.got.count(); n != 50 {
@@ -116,8 +116,7 @@ func TestEndOfTheFeedIsRememberedAcrossOwners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		end := int64(100) // of which 1 is a document
-		var feed *script
-		feed = &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
 			if call == 1 {
 				return change(1, "k"), nil
 			}

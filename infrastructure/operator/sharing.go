@@ -42,7 +42,7 @@ func (o *Operator) OtherLeaseSets(ctx context.Context) ([]LeaseSet, error) {
 	for _, r := range records {
 		prefix, isInfo := strings.CutSuffix(r.ID, infoSuffix)
 		name, same := strings.CutSuffix(prefix, container)
-		if isInfo && !(same && name == o.cfg.Processor) {
+		if isInfo && (!same || name != o.cfg.Processor) {
 			others = append(others, LeaseSet{Name: name, Same: same})
 		}
 	}

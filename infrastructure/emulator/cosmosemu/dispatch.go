@@ -103,7 +103,7 @@ func (d *dispatcher) answer(x *request, b *requestBuffers) (a *reply, loss Loss,
 func (d *dispatcher) checkRegion(x *request) *wireError {
 	removed, writes := d.account.regions.state(x.region, d.account.options.MultipleWriteRegions)
 	switch {
-	case removed && !(x.region == 0 && x.route.op == OpReadAccount):
+	case removed && (x.region != 0 || x.route.op != OpReadAccount):
 		return refuse(http.StatusForbidden, "The database account is not found in this region: %s was removed", d.account.options.Regions[x.region]).sub(subAccountNotFound)
 	case writes || !x.route.op.writes():
 		return nil

@@ -34,14 +34,14 @@ func (regionPolicy) Do(req *policy.Request) (*http.Response, error) {
 	if count < maxRegionRefusals {
 		return resp, nil
 	}
-	return nil, finalRefusal{runtime.NewResponseError(resp)}
+	return nil, refusalError{runtime.NewResponseError(resp)}
 }
 
-// finalRefusal is not retried by azcore.
-type finalRefusal struct{ error }
+// refusalError is not retried by azcore.
+type refusalError struct{ error }
 
 // NonRetriable implements the interface that azcore looks for.
-func (finalRefusal) NonRetriable() {}
+func (refusalError) NonRetriable() {}
 
 // Unwrap returns the *azcore.ResponseError.
-func (e finalRefusal) Unwrap() error { return e.error }
+func (e refusalError) Unwrap() error { return e.error }
