@@ -26,13 +26,13 @@ type room struct {
 // of its own layer and of those below. They are one package, because separate packages
 // would split its documentation (DECISIONS 35).
 var rooms = []room{
-	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "operator", "operator_status"}},
+	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "vacancies", "operator", "operator_status"}},
 	{"worker", []string{"workers", "worker", "release", "own"}},
-	{"delivery", []string{"reader", "flow", "window", "held", "retry", "ahead", "delivery", "health"}},
+	{"delivery", []string{"reader", "flow", "window", "held", "retry", "ahead", "delivery", "health", "silence"}},
 	{"ownership", []string{"keeper", "keeper_change", "reconcile", "fence", "split"}},
 	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_properties", "lease_ahead"}},
 	{"contract", []string{
-		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "errors", "clock", "feedrange", "ids", "log",
+		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "errors", "clock", "feedrange", "ids", "log", "deadline",
 	}},
 }
 
