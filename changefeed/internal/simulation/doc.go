@@ -4,7 +4,8 @@
 // A run belongs in a testing/synctest bubble. Its faults follow from a seed: hosts join,
 // leave, crash, are stopped and wake, are suspended with their clock; clocks drift and
 // jump; the lease store throttles, fails, loses replies and serves old versions; the feed
-// throttles and fails; handlers fail and refuse documents, the sink of dead letters fails,
+// throttles, fails and falls silent; an operator pauses, resumes, releases, retries, rewinds and
+// restarts leases; handlers fail and refuse documents, the sink of dead letters fails,
 // one key waits for the whole time; ranges split and merge. Documents are written
 // meanwhile.
 //

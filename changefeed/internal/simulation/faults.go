@@ -33,6 +33,7 @@ type faultRates struct {
 	old      float64       // of serving an old version
 	oldest   time.Duration // largest age of an old version
 	latency  time.Duration // longest latency
+	silent   float64       // of never answering a read of the feed
 }
 
 func (w *faultSource) set(next faultRates) {
@@ -71,6 +72,17 @@ func (w *faultSource) before() error {
 		return errUnlucky
 	}
 	return nil
+}
+
+// answers returns once a read may be answered: at once, or never before ctx ends.
+func (w *faultSource) answers(ctx context.Context) error {
+	w.mu.Lock()
+	silent := w.rng.Float64() < w.silent
+	w.mu.Unlock()
+	if silent {
+		<-ctx.Done()
+	}
+	return ctx.Err()
 }
 
 // failAt returns the index of the item at which a handler call of n items fails, or n if it

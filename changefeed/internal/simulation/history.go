@@ -144,6 +144,9 @@ type hostFeed struct {
 
 func (f *hostFeed) Read(ctx context.Context, req changefeed.ReadRequest) (page *changefeed.Page, err error) {
 	err = f.host.call(ctx, &f.host.sim.feed, func() error {
+		if err := f.host.sim.feed.answers(ctx); err != nil {
+			return err
+		}
 		page, err = f.Feed.Read(ctx, req)
 		return err
 	})

@@ -54,7 +54,9 @@ func (s *sim) injectOne() error {
 		s.store.set(s.randomRates())
 		s.report.Struck["storms"]++
 	case n < 17:
-		s.feed.set(s.randomRates())
+		rates := s.randomRates()
+		rates.silent = max(0, s.rng.Float64()-0.5) * 0.4
+		s.feed.set(rates)
 		s.report.Struck["storms"]++
 	case n < 18:
 		s.store.set(faultRates{})
@@ -146,6 +148,9 @@ func (s *sim) settle(ctx context.Context) error {
 		if err := s.join(); err != nil {
 			return err
 		}
+	}
+	if err := s.resume(ctx); err != nil {
+		return err
 	}
 	o := &s.config.Options
 	began := time.Now()

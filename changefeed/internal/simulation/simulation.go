@@ -121,6 +121,7 @@ type sim struct {
 	report   Report
 	foreign  atomic.Int64 // leases another product acquired
 	letters  atomic.Int64 // dead letters
+	requests atomic.Int64 // of operators
 	stuck    atomic.Bool  // the documents of a key wait
 }
 
@@ -151,6 +152,7 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	var writers errgroup.Group
 	writers.Go(func() error { return s.write(writing) })
 	writers.Go(func() error { s.runForeignHosts(writing); return nil })
+	writers.Go(func() error { return s.operate(writing) })
 	err := s.injectFaults(ctx)
 	stopWriting()
 	if err = cmp.Or(err, writers.Wait()); err == nil {
@@ -162,6 +164,7 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	s.running.Wait()
 	s.report.Written, s.report.Delivered = len(s.verifier.changes), s.verifier.total
 	s.report.Redelivered, s.report.Zombies = s.verifier.repeated, s.verifier.zombies
+	s.report.Struck["requests"] = int(s.requests.Load())
 	s.report.Foreign, s.report.Letters = int(s.foreign.Load()), int(s.letters.Load())
 	s.report.Faults, s.report.Simulated = s.verifier.faults, time.Since(began)
 	return &s.report, err
