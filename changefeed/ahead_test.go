@@ -2,6 +2,7 @@ package changefeed_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -267,4 +268,32 @@ func TestWaitUntilUnknownTimeIsNotCounted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The memory of a page is used again once its last document is held.
+func TestHeldDocumentKeepsItsIDAfterItsPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call > 1 {
+				return &changefeed.Page{CaughtUp: true, EndLSN: 1}, nil
+			}
+			page := change(1, "k")
+			raw := page.Items[0].Raw
+			page.Release = func() { clear(raw) }
+			return page, nil
+		}}
+		var letters []changefeed.DeadLetter
+		stop := w.run(feed, changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			b.Answer(0, changefeed.Refuse(errors.New("no")))
+			return nil
+		}), &changefeed.Options{MaxAttempts: 1, DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error {
+			letters = append(letters, l)
+			return nil
+		}})
+		time.Sleep(time.Minute)
+		if stop(); len(letters) != 1 || letters[0].ID == "" || letters[0].ID[0] == 0 {
+			t.Errorf("dead letters %+v, want one with the id of its document", letters)
+		}
+	})
 }

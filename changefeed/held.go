@@ -88,7 +88,8 @@ func (f *flow) newBackoff() backoff {
 // hold adds an item to a held key. It continues where a former session left it: a refusal
 // counts in all sessions, and a key waits since the session before. Called with mu.
 func (f *flow) hold(h *heldKey, p *page, item *Item, v verdict) {
-	it := heldItem{verdict: v, page: p, item: f.window.hold(p, item), id: documentID(item)}
+	it := heldItem{verdict: v, page: p, item: f.window.hold(p, item)}
+	it.id = documentID(&it.item) // of the copy, because the page may be released by now
 	for _, before := range f.past.Held {
 		if before.Key != h.hash || before.LSN != item.LSN || before.ID != it.id {
 			continue

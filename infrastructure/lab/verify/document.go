@@ -33,7 +33,7 @@ var ErrUnknownType = errors.New("the service writes no such document")
 // that of leases. Any other type is an aggregate if its data has a version or a sequence.
 var kinds = map[string]string{
 	"domainEvent": KindEvent, "parkedEvent": KindParked, "skippedEvent": KindParked,
-	"request": KindOther, "tombstone": KindOther, "auditEntry": KindOther, "gate": KindOther, "closedKey": KindOther, "fence": KindOther,
+	"request": KindOther, "tombstone": KindOther, "auditEntry": KindOther, "gate": KindOther, "closedKey": KindOther, "fence": KindOther, "owner": KindOther,
 }
 
 // skippedPrefix is the prefix of the id of a skipped event's record.

@@ -22,6 +22,7 @@ func TestDecodeDocument(t *testing.T) {
 		"event":   {event, Document{Kind: KindEvent, ID: "e", Key: "a", Action: "Created", Version: 2, Sequence: 3}, ""},
 		"parked":  {`{"id":"e","partitionKey":"a","type":"parkedEvent","sequence":3}`, Document{Kind: KindParked, ID: "e"}, ""},
 		"skipped": {`{"id":"$skipped-e","partitionKey":"a","type":"skippedEvent"}`, Document{Kind: KindParked, ID: "e"}, ""},
+		"owner":   {`{"id":"$owner","partitionKey":"$owner","type":"owner","processor":"feedbox"}`, Document{Kind: KindOther, ID: "$owner"}, ""},
 		"gate":    {`{"id":"$gate","partitionKey":"a","type":"gate"}`, Document{Kind: KindOther, ID: "$gate"}, ""},
 
 		"unknown type":  {`{"id":"x","type":"invoice"}`, Document{ID: "x"}, `document "x": type "invoice": `},
