@@ -92,11 +92,11 @@ func (db *DB) used(err error) error {
 	return err
 }
 
-// all returns the rows of a query. The columns have the names of the fields of T. what names the
-// operation in errors.
+// all returns the rows of a query. The columns have the names of fields of T; fields without a
+// column stay zero. what names the operation in errors.
 func all[T any](ctx context.Context, db *DB, what, sql string, args ...any) ([]T, error) {
 	found, _ := db.pool.Query(ctx, sql, args...)
-	list, err := pgx.CollectRows(found, pgx.RowToStructByName[T])
+	list, err := pgx.CollectRows(found, pgx.RowToStructByNameLax[T])
 	return list, asFault(what, db.used(err))
 }
 

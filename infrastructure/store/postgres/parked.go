@@ -20,13 +20,6 @@ const (
 	parkedColumns = `key, id, position, action, document, lsn, sequence, reason, error, attempts, parked_at`
 )
 
-// parkedRows is all for parked events, whose place in the feed is not stored.
-func parkedRows[T any](ctx context.Context, db *DB, what, sql string, args ...any) ([]T, error) {
-	found, _ := db.pool.Query(ctx, sql, args...)
-	list, err := pgx.CollectRows(found, pgx.RowToStructByNameLax[T])
-	return list, asFault(what, db.used(err))
-}
-
 // Find implements parked.Records.
 func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
 	what := "read the gate of key " + key
@@ -35,7 +28,7 @@ func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Ga
 		return g, nil, err
 	}
 	if len(ids) > 0 {
-		events, err = parkedRows[relay.ParkedEvent](ctx, p.DB, what, `SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, key, ids)
+		events, err = all[relay.ParkedEvent](ctx, p.DB, what, `SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, key, ids)
 	}
 	return found[0], events, err
 }
@@ -49,7 +42,7 @@ func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
 // documents after maxBytes are not read.
 func (p Parked) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
 	const first = `SELECT ` + parkedColumns + ` FROM parked WHERE key = $1 AND skipped IS NULL ORDER BY position LIMIT $2`
-	return parkedRows[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key, `SELECT `+parkedColumns+` FROM (
+	return all[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key, `SELECT `+parkedColumns+` FROM (
 		SELECT *, sum(octet_length(document)) OVER (ORDER BY position) - octet_length(document) AS earlier FROM (`+first+`) AS chosen
 	) AS sized WHERE earlier < $3 ORDER BY position`, key, limit, maxBytes)
 }
@@ -60,7 +53,7 @@ func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skippe
 		relay.ParkedEvent
 		Skipped document.IntentData
 	}
-	found, err := parkedRows[record](ctx, p.DB, "read skipped events of key "+key,
+	found, err := all[record](ctx, p.DB, "read skipped events of key "+key,
 		`SELECT `+parkedColumns+`, skipped FROM parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY position`, key)
 	for _, r := range found {
 		skipped = append(skipped, relay.Skipped{Event: r.ParkedEvent, Intent: relay.Intent(r.Skipped)})
