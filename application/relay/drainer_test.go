@@ -134,20 +134,21 @@ func TestContextEndIsNotReportedAsFailure(t *testing.T) {
 // A refusal shows that the broker is available, so the poll continues.
 func TestPollContinuesAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mem, calls := parkedtest.NewMemory(), 0
+		mem := parkedtest.NewMemory()
+		var calls atomic.Int64
 		r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
 		for n := range 12 {
 			parkWaiting(t, r, fmt.Sprint("k", n))
 		}
 		run(t, newDrainer(t, mem, publisherFunc(func([]relay.Group) error {
-			if calls++; calls%3 == 0 {
+			if calls.Add(1)%3 == 0 {
 				return errTooLarge
 			}
 			return errBusy
 		}), relay.DrainOptions{}, nil))
 		settle(time.Second)
-		if calls != 12 {
-			t.Errorf("%d keys were tried, want all", calls)
+		if calls.Load() != 12 {
+			t.Errorf("%d keys were tried, want all", calls.Load())
 		}
 	})
 }
