@@ -171,3 +171,21 @@ func TestEndLSNIsKeptIfReplyHasNone(t *testing.T) {
 		t.Errorf("%+v, want the end 10, read up to 6", s)
 	}
 }
+
+func TestTermsOfDifferentRangesAreNotCompared(t *testing.T) {
+	for _, tt := range []struct {
+		before, now string
+		want        bool
+	}{
+		{"", "0:1", false},
+		{"0:1", "", false},
+		{"0:1", "0:1", false},
+		{"0:1", "0:2", true},
+		{"0:1", "1:2", false},
+		{"0:1", "10:1", false},
+	} {
+		if got := termChanged(tt.before, tt.now); got != tt.want {
+			t.Errorf("%q after %q: changed %t", tt.now, tt.before, got)
+		}
+	}
+}

@@ -2,13 +2,16 @@ package cosmos
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"slices"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
@@ -75,4 +78,23 @@ func (c ClientConfig) validate() error {
 		faults = append(faults, errors.New("cosmos client: give either a key or a credential"))
 	}
 	return errors.Join(faults...)
+}
+
+// accountTimeout bounds a read of the account's properties with its retries. It is longer than one try.
+const accountTimeout = 15 * time.Second
+
+// accountLimit is a policy that bounds reads of the account's properties. Until the first one succeeds,
+// azcosmos makes every request wait for it, without the deadline of the request and for up to 60 s
+// (cosmos_global_endpoint_manager_policy.go). A write of a lease could then end after the lease.
+type accountLimit struct{}
+
+// Do implements policy.Policy.
+func (accountLimit) Do(req *policy.Request) (*http.Response, error) {
+	raw := req.Raw()
+	if raw.Method != http.MethodGet || raw.URL.Path != "" && raw.URL.Path != "/" {
+		return req.Next()
+	}
+	ctx, cancel := context.WithTimeout(raw.Context(), accountTimeout)
+	defer cancel() // the pipeline has read the body
+	return req.Clone(ctx).Next()
 }
