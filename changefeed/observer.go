@@ -142,7 +142,7 @@ type RangeRecovered struct {
 	LeaseRef
 }
 
-// RangeUnread reports that no reader of the range got a reply for one and a half
+// RangeUnread reports that no reader of the range got a page it could use for one and a half
 // Options.ReadTimeout, or that no host owned it for so long. It is repeated while that lasts. A
 // paused range is not reported, and neither is one whose handlers are slower than the feed.
 type RangeUnread struct {

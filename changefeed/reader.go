@@ -14,12 +14,13 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	defer d.readAnswered()
 	lease := d.keeper.snapshot()
 	position, reached := lease.position(), max(lease.Reached, lease.LSN, lease.Delivered)
+	var early time.Time // since when the feed has ended before the position
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
 	poll := poller{Options: &d.opts, last: d.clock.Now(), gap: d.opts.PollMin, pauseNow: d.opts.PollMin}
 	for f.window.waitRoom(ctx) {
 		began := d.clock.Now()
 		d.readDue(began)
-		page, err := d.readPage(ctx, position, reached, retry.attempt > 0)
+		page, err := d.readPage(ctx, position, reached, early)
 		ended := d.clock.Now()
 		var split *SplitError
 		var ahead *AheadError
@@ -29,8 +30,9 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 			return nil
 		case errors.As(err, &split):
 			return split
-		case errors.As(err, &ahead) && retry.attempt == 0: // once, it may be a delayed replica
+		case errors.As(err, &ahead) && early.IsZero(): // once, it may be a delayed replica
 			release(page)
+			early = ended
 			_ = sleep(ctx, d.clock, retry.next(nil), nil)
 			continue
 		case err != nil:
@@ -42,6 +44,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 			continue
 		}
 		retry.reset()
+		early = time.Time{}
 		reached = d.reach(page, reached)
 		d.pageRead(page, began, ended)
 		moved := page.Continuation != "" && page.Continuation != position.Continuation
@@ -72,13 +75,16 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	return nil
 }
 
+// lostAfter is how long a feed that failed over must end before the position until its changes
+// count as lost, because the replicas of the new region may be delayed for a moment.
+const lostAfter = 5 * time.Second
+
 // readPage reads the page after a position. A feed that ends before the highest LSN that was read
-// is an *AheadError. If it has failed over meanwhile and the reply is the second one (again), the
-// lease records the loss, and nothing is read any more.
-func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64, again bool) (*Page, error) {
+// is an *AheadError: the range is due to be read until that is over. If it has failed over and ends
+// early since the given time, the lease records the loss, and nothing is read any more.
+func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64, early time.Time) (*Page, error) {
 	lease := d.keeper.snapshot()
 	if lease.Lost > 0 {
-		d.readAnswered()
 		return nil, &AheadError{Position: reached, End: lease.Lost, Lost: true}
 	}
 	page, err := d.feed.Read(ctx, ReadRequest{
@@ -87,17 +93,15 @@ func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64,
 	if err != nil {
 		return page, err
 	}
-	d.readAnswered()
 	failedOver := termChanged(lease.Term, page.Term)
-	ahead := page.behind(reached)
-	switch {
-	case ahead != nil && failedOver && again:
-		ahead.Lost = true
-		d.keeper.change(func(l *Lease) urgency { l.Lost = max(1, ahead.End); return now })
+	if ahead := page.behind(reached); ahead != nil {
+		if ahead.Lost = failedOver && !early.IsZero() && d.clock.Now().Sub(early) >= lostAfter; ahead.Lost {
+			d.keeper.change(func(l *Lease) urgency { l.Lost = max(1, ahead.End); return now })
+		}
 		return page, ahead
-	case ahead != nil:
-		return page, ahead
-	case failedOver:
+	}
+	d.readAnswered()
+	if failedOver {
 		notify(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: errFailedOver})
 	}
 	if page.Term != "" && page.Term != lease.Term {

@@ -16,7 +16,7 @@ import (
 // LagGauge reports the lag of the ranges that this relay owns, whenever metrics are collected.
 // While the store does not answer, leases expire and no lag can be measured. The gauge then
 // reports the last known lag, growing older, because an outage must not look like a relay
-// that has caught up.
+// that has caught up. A range that had caught up is omitted then, because its lag is unknown.
 type LagGauge struct {
 	Lag     func() []changefeed.RangeLag
 	Failing func() bool // the store
@@ -67,13 +67,18 @@ func (g *LagGauge) current() []changefeed.RangeLag {
 	now, before := g.Now(), g.last
 	g.last = map[string]knownLag{}
 	var all []changefeed.RangeLag
+	keep := func(lease string, known knownLag) {
+		g.last[lease] = known
+		if known.Transactions > 0 {
+			all = append(all, known.aged(now))
+		}
+	}
 	for _, l := range g.Lag() {
 		if l.Known {
 			g.last[l.ID] = knownLag{l, now}
 			all = append(all, l)
 		} else if known, ok := before[l.ID]; ok {
-			g.last[l.ID] = known
-			all = append(all, known.aged(now))
+			keep(l.ID, known)
 		}
 	}
 	if !g.Failing() {
@@ -81,8 +86,7 @@ func (g *LagGauge) current() []changefeed.RangeLag {
 	}
 	for lease, known := range before {
 		if _, there := g.last[lease]; !there {
-			g.last[lease] = known
-			all = append(all, known.aged(now))
+			keep(lease, known)
 		}
 	}
 	return all
@@ -91,8 +95,6 @@ func (g *LagGauge) current() []changefeed.RangeLag {
 // aged returns the lag as it would be now if nothing had been handled since.
 func (k knownLag) aged(now time.Time) changefeed.RangeLag {
 	l := k.RangeLag
-	if l.Transactions > 0 {
-		l.Age += now.Sub(k.at)
-	}
+	l.Age += now.Sub(k.at)
 	return l
 }
