@@ -84,6 +84,22 @@ func (w *lossWorld) last(container string) uint64 {
 	return ranges[0].LSN
 }
 
+// lose calls emit, and makes the containers lose all writes since before that.
+func (w *lossWorld) lose(containers string, emit func()) {
+	w.t.Helper()
+	time.Sleep(5 * time.Minute)
+	kept := map[string]uint64{}
+	for _, c := range strings.Fields(containers) {
+		kept[c] = w.last(c)
+	}
+	emit()
+	time.Sleep(5 * time.Minute)
+	for c, lsn := range kept {
+		must(w.t, w.emulator.LoseWrites("shop", c, "0", lsn))
+	}
+	time.Sleep(5 * time.Minute)
+}
+
 // parked returns the parked keys with their numbers of events.
 func (w *lossWorld) parked() (string, error) {
 	gates, err := w.bench.store.Parked.Gates(w.t.Context())
@@ -107,19 +123,11 @@ func TestRelayContinuesAfterLeasesOrParkedEventsLostWrites(t *testing.T) {
 				stop := w.bench.run()
 				w.emit("k", "a1", "a2", "a3")
 				w.emit("p", "poison1")
-				time.Sleep(5 * time.Minute)
-				kept := map[string]uint64{}
-				for _, c := range strings.Fields(lost) {
-					kept[c] = w.last(c)
-				}
-				w.emit("k", "b1", "b2", "b3")
-				w.emit("p", "poison2")
-				w.emit("q", "poison3")
-				time.Sleep(5 * time.Minute)
-				for c, lsn := range kept {
-					must(t, w.emulator.LoseWrites("shop", c, "0", lsn))
-				}
-				time.Sleep(5 * time.Minute)
+				w.lose(lost, func() {
+					w.emit("k", "b1", "b2", "b3")
+					w.emit("p", "poison2")
+					w.emit("q", "poison3")
+				})
 				w.emit("k", "c1", "c2")
 				w.emit("p", "c3")
 				time.Sleep(10 * time.Minute)
@@ -150,18 +158,10 @@ func TestRelayIsHeldAfterDataLostWritesUntilRestart(t *testing.T) {
 				stop := w.bench.run()
 				w.emit("k", "a1", "a2", "a3")
 				w.emit("p", "poison1")
-				time.Sleep(5 * time.Minute)
-				kept := map[string]uint64{}
-				for _, c := range strings.Fields(lost) {
-					kept[c] = w.last(c)
-				}
-				w.emit("k", "b1", "b2", "b3")
-				w.emit("q", "poison2")
-				time.Sleep(5 * time.Minute)
-				for c, lsn := range kept {
-					must(t, w.emulator.LoseWrites("shop", c, "0", lsn))
-				}
-				time.Sleep(5 * time.Minute)
+				w.lose(lost, func() {
+					w.emit("k", "b1", "b2", "b3")
+					w.emit("q", "poison2")
+				})
 				w.emit("k", "c1", "c2", "c3", "c4", "c5")
 				w.emit("p", "d1")
 				time.Sleep(time.Hour)
