@@ -96,7 +96,7 @@ func TestScopesDecideWhatACallerMayDo(t *testing.T) {
 	b.forgive("401")
 	b.fill("credential", "may-look")
 	b.press("Sign in")
-	b.sees("read-only")
+	b.sees("apikey:bob") // the form to sign in is read-only, too
 	b.visit("/ranges/pause?lease=all")
 	b.sees("You may read, but not act")
 	b.forgive("403")
