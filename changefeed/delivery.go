@@ -78,9 +78,17 @@ func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
 // countHandled adds the items that are done to the lease's counters, for its next write.
 func (d *delivery) countHandled(items []Item, verdicts []verdict) {
 	n, last := int64(0), int64(0)
-	for i := range items {
-		if verdicts == nil || verdicts[i].kind == done {
-			n, last = n+1, max(last, items[i].LSN)
+	for i := 0; i < len(items); {
+		lsn, whole := items[i].LSN, true
+		for ; i < len(items) && items[i].LSN == lsn; i++ {
+			if verdicts != nil && verdicts[i].kind != done {
+				whole = false
+				continue
+			}
+			n++
+		}
+		if whole { // a transaction is delivered once all its changes are
+			last = max(last, lsn)
 		}
 	}
 	d.keeper.change(func(l *Lease) urgency {

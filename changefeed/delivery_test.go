@@ -94,6 +94,29 @@ func TestEachCallIsReported(t *testing.T) {
 	})
 }
 
+// An event that is not accepted is not delivered, although the aggregate stored with it needs no
+// delivery.
+func TestTransactionIsDeliveredWhole(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.feed.Put(memfeed.Document{Key: "k", ID: "first"})
+		w.feed.Put(memfeed.Document{Key: "k", ID: "aggregate"}, memfeed.Document{Key: "k", ID: "event"})
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			for i := range b.Items {
+				b.Answer(i, nil)
+				if strings.Contains(string(b.Items[i].Raw), `"event"`) {
+					b.Answer(i, changefeed.WaitUntil(time.Time{}, errNotNow))
+				}
+			}
+			return nil
+		}), &changefeed.Options{})
+		eventually(t, time.Minute, "handled", func() bool { l := w.leases(); return len(l) == 1 && l[0].Handled == 2 })
+		if l := w.leases()[0]; l.Delivered != 1 {
+			t.Errorf("delivered up to LSN %d; want 1, because a change of transaction 2 waits", l.Delivered)
+		}
+	})
+}
+
 // Both the sink and the observer receive every field.
 func TestDeadLetterIsComplete(t *testing.T) {
 	for _, waits := range []bool{false, true} {

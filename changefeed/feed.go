@@ -90,6 +90,11 @@ type Page struct {
 	// EndLSN is the highest LSN the service had in this range when it replied; 0 if
 	// unknown. It gives the lag without another read.
 	EndLSN int64
+	// Withheld is the number of committed transactions that the feed must not return yet, because
+	// an open transaction may still commit changes before them; WithheldSince is the commit time
+	// of the oldest. A feed that cannot withhold changes leaves them zero.
+	Withheld      int64
+	WithheldSince time.Time
 	// Term names the physical range and, after a colon, the term of its service, which changes
 	// with a failover. "" if unknown. If the feed ends before a position of an earlier term of
 	// the same physical range, it has lost changes for good.

@@ -3,6 +3,7 @@ package changefeed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"strings"
 	"sync/atomic"
@@ -36,21 +37,22 @@ func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
 			t.Errorf("%s: to be written soon: %t", what, hurry)
 		}
 	}
-	other, last := errors.New("other"), errors.New(strings.Repeat("x", 600))
+	other, last := errors.New("other"), fmt.Errorf("%s: %w", strings.Repeat("x", 600), ErrPermanent)
 	d.noteFailure(ofReads, errTest)
-	expect("first", true, Retrying, 1, errTest.Error(), began)
+	expect("first", true, Unread, 1, errTest.Error(), began)
 	c.now = c.now.Add(e.opts.StuckAfter - 1)
 	d.noteFailure(ofHandler, other)
 	expect("second", false, Retrying, 2, "other", began)
 	board.expectEvents(t, "not stuck yet")
 	c.now = c.now.Add(1)
 	d.noteFailure(ofReads, last)
-	expect("third", true, Retrying, 3, last.Error()[:maxErrorText], began)
+	expect("third", true, Unread, 3, last.Error()[:maxErrorText], began)
 	board.expectEvents(t, "stuck", RangeStuck{LeaseRef: lease.ref(), Failures: 3, Since: began, Err: last})
 	d.noteFailure(ofReads, other)
-	expect("fourth", false, Retrying, 4, "other", began)
+	expect("fourth", false, Unread, 4, "other", began)
 	d.noteSuccess(ofReads)
 	board.expectEvents(t, "the handler still fails")
+	expect("read again", false, Retrying, 4, "other", began)
 	d.noteSuccess(ofHandler)
 	expect("well", true, Healthy, 0, "", time.Time{})
 	board.expectEvents(t, "well", RangeRecovered{lease.ref()})
@@ -58,7 +60,7 @@ func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
 	board.expectEvents(t, "still well")
 	c.now = c.now.Add(time.Second)
 	d.noteFailure(ofReads, errTest)
-	expect("again", true, Retrying, 1, errTest.Error(), c.now)
+	expect("again", true, Unread, 1, errTest.Error(), c.now)
 	d.markStopped(other)
 	d.noteFailure(ofReads, errTest)
 	if l := d.keeper.snapshot(); l.Health != Stopped {
@@ -156,9 +158,9 @@ func (splitFeed) Read(_ context.Context, req ReadRequest) (*Page, error) {
 }
 
 func TestAgeOfSplitRangeIsThatOfItsOldestPart(t *testing.T) {
-	o := &Operator{feed: splitFeed{}, opts: OperatorOptions{Now: func() time.Time { return time.Unix(1000, 0) }}}
 	var lag RangeLag
-	if err := o.measure(t.Context(), RangeToken{Range: FullRange()}, &lag); err != nil || lag.Age != 900*time.Second || lag.Transactions != 6 {
+	now := func() time.Time { return time.Unix(1000, 0) }
+	if err := lag.measureFrom(t.Context(), splitFeed{}, now, RangeToken{Range: FullRange()}); err != nil || lag.Age != 900*time.Second || lag.Transactions != 6 {
 		t.Errorf("%+v, %v; want 900 s and 6 transactions", lag, err)
 	}
 }

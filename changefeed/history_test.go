@@ -44,7 +44,7 @@ func TestFeedThatEndsBeforeThePositionHoldsTheRange(t *testing.T) {
 			t.Fatalf("%d deliveries, %d failed reads, reported unread %d times; want 50, and reports", n, failed.Load(), unread.Load())
 		}
 		for _, l := range a.Lag() {
-			if l.Known || l.Health != changefeed.Retrying || !strings.Contains(l.Error, "ahead of the feed") || l.Owner != "a" || l.Epoch != 2 {
+			if l.Known || l.Unknown != changefeed.UnknownLost || l.Health != changefeed.Unread || !strings.Contains(l.Error, "ahead of the feed") || l.Owner != "a" || l.Epoch != 2 {
 				t.Errorf("lag %+v, want it unknown, the reason, and the lease kept", l)
 			}
 		}

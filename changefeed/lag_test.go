@@ -2,11 +2,13 @@ package changefeed_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
 )
 
 // The host's wall clock may be slower than the service's.
@@ -58,25 +60,65 @@ func TestPausedRangeReportsDroppedChangesAsLag(t *testing.T) {
 	})
 }
 
-// Changes during a pause are not read, so the host does not claim that there are none.
-func TestPausedRangeReportsUnknownLag(t *testing.T) {
+// Nothing is read in a pause, so the lag is measured at the checkpoint. Otherwise a paused range
+// would look like one without changes.
+func TestPausedRangeReportsChangesOfThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var failing atomic.Bool
 		w := newWorld(t, 1)
+		w.feed = memfeed.New(&memfeed.Options{Before: func(context.Context, changefeed.ReadRequest) error {
+			if failing.Load() {
+				return errRead
+			}
+			return nil
+		}})
 		a := w.start("a", nil, &changefeed.Options{})
-		known := func() bool { l := a.Lag(); return len(l) == 1 && l[0].Known }
-		eventually(t, time.Minute, "read", known)
-		if err := w.operator().Pause(t.Context()); err != nil {
-			t.Fatal(err)
+		lag := func() changefeed.RangeLag {
+			if l := a.Lag(); len(l) == 1 {
+				return l[0]
+			}
+			return changefeed.RangeLag{}
 		}
-		time.Sleep(time.Minute)
+		pause := func() {
+			t.Helper()
+			if err := w.operator().Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, time.Minute, "paused", func() bool { return lag().Paused })
+		}
+		eventually(t, time.Minute, "started", func() bool { return len(a.Lag()) == 1 })
+		pause()
+		eventually(t, time.Minute, "measured without changes", func() bool { l := lag(); return l.Known && l.Transactions == 0 && l.Age == 0 })
 		w.put(10, 10)
-		if known() {
-			t.Errorf("in a pause the host reports %+v", a.Lag()[0])
+		eventually(t, time.Minute, "measured", func() bool { l := lag(); return l.Known && l.Transactions == 10 })
+		before := lag()
+		time.Sleep(time.Minute)
+		if l := lag(); !l.Known || l.Transactions != 10 || l.Age < before.Age+time.Minute {
+			t.Errorf("a minute after %+v: %+v", before, l)
+		}
+		if w.got.count() != 0 {
+			t.Errorf("%d changes were delivered in the pause", w.got.count())
 		}
 		if err := w.operator().Resume(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, time.Minute, "read again", func() bool { return w.got.count() == 10 && known() })
+		eventually(t, time.Minute, "delivered", func() bool { l := lag(); return w.got.count() == 10 && l.Known && !l.Paused && l.Transactions == 0 })
+		pause()
+		failing.Store(true)
+		eventually(t, time.Minute, "unknown", func() bool { l := lag(); return !l.Known && l.Unknown == changefeed.UnknownFailed })
+	})
+}
+
+// Changes that the feed withholds were committed, so they are a lag.
+func TestWithheldChangesAreLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		since := time.Now()
+		lag := lagOf(t, func() (*changefeed.Page, error) {
+			return &changefeed.Page{Continuation: `"9"`, CaughtUp: true, Withheld: 3, WithheldSince: since}, nil
+		})
+		if !lag.Known || lag.Transactions != 3 || lag.Withheld != 3 || !lag.Oldest.Equal(since) || lag.Age != time.Since(since) {
+			t.Errorf("%+v, want three transactions since %s", lag, since)
+		}
 	})
 }
 
@@ -109,7 +151,7 @@ func TestUnreadableRangeReportsUnknownLag(t *testing.T) {
 	page := func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"1"`, CaughtUp: true}, nil }
 	fails := func() (*changefeed.Page, error) { return nil, errRead }
 	synctest.Test(t, func(t *testing.T) {
-		if lag := lagOf(t, page, fails); lag.Known {
+		if lag := lagOf(t, page, fails); lag.Known || lag.Unknown != changefeed.UnknownFailed {
 			t.Errorf("%+v of a range that cannot be read", lag)
 		}
 		if lag := lagOf(t, page, fails, page); !lag.Known {

@@ -27,7 +27,9 @@ type Health string
 const (
 	// Healthy means that the last delivery succeeded, or that there was none yet.
 	Healthy Health = ""
-	// Retrying means that reads or deliveries fail and are retried.
+	// Unread means that the feed does not reply to the owner's reads, or refuses them.
+	Unread Health = "unread"
+	// Retrying means that deliveries fail and are retried.
 	Retrying Health = "retrying"
 	// Stopped means that the poison policy stopped the range until an operator acts.
 	Stopped Health = "stopped"
@@ -73,7 +75,7 @@ type Lease struct {
 	// until an operator rewinds, restarts or retries the range.
 	Term string
 	Lost int64
-	// Delivered is the LSN of the last handled change. It is after the checkpoint while an
+	// Delivered is the LSN of the last transaction whose changes were all handled. It is after the checkpoint while an
 	// earlier key is held. Handled counts the documents handled since the lease was
 	// created. Both are as of the record's last write.
 	Delivered int64

@@ -146,9 +146,15 @@ func (d *delivery) readFailed(err error) {
 	if errors.Is(err, ErrRecreated) {
 		d.relist.send()
 	}
-	if _, ahead := errors.AsType[*AheadError](err); ahead || errors.Is(err, ErrPermanent) {
+	if lasts(err) {
 		d.noteFailure(ofReads, err)
 	}
+}
+
+// lasts reports whether an error of a read lasts until an operator acts.
+func lasts(err error) bool {
+	_, ahead := errors.AsType[*AheadError](err)
+	return ahead || errors.Is(err, ErrPermanent)
 }
 
 // behind returns *AheadError if the feed ends before the given LSN, which was read from it.

@@ -11,7 +11,7 @@ import (
 //
 //	read is due ── reply ──▶ not due until the next read
 //	     │
-//	     └─ no reply for unreadAfter ─▶ RangeUnread, health Retrying, lag unknown
+//	     └─ no reply for unreadAfter ─▶ RangeUnread, health Unread, lag unknown
 //	                                    └─ next cycle ─▶ release, to another host if there is one
 //
 // A range whose reads fail is reported, too, but keeps its owner: the error is a reply, and
@@ -61,9 +61,7 @@ func (d *delivery) reportUnread() {
 		return
 	}
 	e := RangeUnread{LeaseRef: d.LeaseRef, Owner: d.opts.Host, Silent: noReply(err), For: silent, Err: err}
-	if e.Silent {
-		d.noteFailure(ofReads, err)
-	}
+	d.noteFailure(ofReads, err)
 	notify(d.obs.RangeUnread, e)
 	d.relist.send()
 }

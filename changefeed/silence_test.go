@@ -106,7 +106,7 @@ func TestSilentReadsOfTheOnlyHostAreReported(t *testing.T) {
 				t.Fatalf("%s after the last reply the lag is %+v", time.Since(last), lag)
 			}
 		}
-		if lag := p.Lag(); len(lag) != 1 || lag[0].Health != changefeed.Retrying || !strings.Contains(lag[0].Error, "reply") {
+		if lag := p.Lag(); len(lag) != 1 || lag[0].Health != changefeed.Unread || lag[0].Unknown != changefeed.UnknownUnread || !strings.Contains(lag[0].Error, "reply") {
 			t.Errorf("the lag is %+v", lag)
 		}
 		if l, n := w.leases()[0], len(reports.all()); l.Epoch < 3 || l.Epoch > 6 || n < 8 {

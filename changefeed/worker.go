@@ -123,9 +123,12 @@ func (w *worker) finishFlow(f *flow) {
 }
 
 // carryOutRequests carries out stop orders and an operator's requests, and returns the
-// ending they cause. Between sessions it waits for the end of a pause, holding the lease.
+// ending they cause. Between sessions it waits for the end of a pause, holding the lease and
+// measuring the lag.
 func (w *worker) carryOutRequests() ending {
-	for {
+	stopMeasuring := func() {}
+	defer func() { stopMeasuring() }()
+	for measured := false; ; {
 		order, f := w.current()
 		request := w.keeper.snapshot().Request
 		running := f != nil
@@ -144,9 +147,14 @@ func (w *worker) carryOutRequests() ending {
 				w.forgetLag()
 			}
 			w.keeper.change(applyRequest)
+			stopMeasuring()
+			measured = false
 		}
 		if !paused {
 			return notEnded
+		}
+		if !measured {
+			measured, stopMeasuring = true, w.measureInPause()
 		}
 		select {
 		case <-w.ctx.Done():
@@ -204,5 +212,7 @@ func (w *worker) inFlight() bool {
 
 func (w *worker) lagNow() RangeLag {
 	_, f := w.current()
-	return w.lagIn(f)
+	lag := w.lagIn(f)
+	lag.Paused = lag.Request.Paused || w.workers.paused.Load()
+	return lag
 }

@@ -331,7 +331,7 @@ func TestWrongHashStopsMergedRanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, l := range leases {
-			if l.Health == changefeed.Retrying && strings.Contains(l.Error, "cannot be distinguished") {
+			if l.Health == changefeed.Unread && strings.Contains(l.Error, "cannot be distinguished") {
 				n++
 			}
 		}

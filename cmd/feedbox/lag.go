@@ -20,19 +20,24 @@ import (
 type lagView struct {
 	At     time.Time   `json:"at"`
 	Ranges []rangeView `json:"ranges"`
-	// The sum and the highest age over all ranges with a known lag.
+	// The sum and the highest age over all ranges with a known lag. Unknown is the number of the
+	// others.
 	Behind    int64   `json:"behind"`
 	Oldest    float64 `json:"oldestSeconds"`
+	Unknown   int     `json:"unknown"`
 	Retention string  `json:"retention"` // safe, warning or critical
 }
 
 type rangeView struct {
-	Lease  string  `json:"lease"`
-	Range  string  `json:"range"`
-	Owner  string  `json:"owner"`
-	Known  bool    `json:"known"`
-	Behind int64   `json:"behind"`
-	Oldest float64 `json:"oldestSeconds"`
+	Lease string `json:"lease"`
+	Range string `json:"range"`
+	Owner string `json:"owner"`
+	// Behind and Oldest are null if they are not known.
+	Known  bool     `json:"known"`
+	Behind *int64   `json:"behind"`
+	Oldest *float64 `json:"oldestSeconds"`
+	// LastKnown is the last lag that was known, with --watch.
+	LastKnown *knownLag `json:"lastKnown,omitempty"`
 	// Checkpoint and Delivered are LSNs. Everything up to Checkpoint was handled. Delivered
 	// is the last handled change; it is ahead of Checkpoint while a key waits.
 	Checkpoint int64   `json:"checkpoint"`
@@ -42,6 +47,12 @@ type rangeView struct {
 	Silent     float64 `json:"silentSeconds,omitempty"` // of the owner
 	Failures   int     `json:"failures,omitempty"`
 	Error      string  `json:"error,omitempty"`
+}
+
+type knownLag struct {
+	At     time.Time `json:"at"`
+	Behind int64     `json:"behind"`
+	Oldest float64   `json:"oldestSeconds"`
 }
 
 type lagFlags struct {
@@ -56,12 +67,14 @@ func (p *program) lagCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lag",
 		Short: "Show the lag of the relay",
-		Long: `Show the lag of the relay per range: the number of transactions after the checkpoint
-and the age of the oldest. CHECKPOINT and DELIVERED are positions (LSN). Everything up
-to the checkpoint was delivered; DELIVERED is the last delivered change, which is
-ahead while one contact waits and others continue. Each measurement costs one small
-read of the change feed per range. With --watch the title shows the documents handled
-per second: events and the contacts stored with them.`,
+		Long: `Show the lag of the relay per range: the number of transactions that were not handled
+at the last write of the lease, and the age of the oldest; – if that is not known.
+CHECKPOINT and DELIVERED are positions (LSN). Everything up to the checkpoint was
+delivered; DELIVERED is the last transaction that was delivered whole, which is ahead
+while one contact waits and others continue. HEALTH is held while an open transaction
+of the store holds back changes. Each measurement costs one small read of the change
+feed per range. With --watch the title shows the documents handled per second: events
+and the contacts stored with them, and – shows the age of the last known lag.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.interval < 100*time.Millisecond || f.count < 0 {
@@ -99,10 +112,18 @@ func measureLag(ctx context.Context, o *operator.Operator) (lagView, error) {
 	if err != nil {
 		return lagView{}, err
 	}
-	v := lagView{At: measured.At, Ranges: []rangeView{}, Behind: measured.Behind, Oldest: measured.Oldest.Seconds(), Retention: measured.Level.String()}
+	v := lagView{At: measured.At, Ranges: []rangeView{}, Behind: measured.Behind, Oldest: measured.Oldest.Seconds(), Unknown: measured.Unknown, Retention: measured.Level.String()}
 	for _, r := range measured.Ranges {
+		if r.State != changefeed.LeaseLive {
+			continue
+		}
+		var behind *int64
+		var oldest *float64
+		if r.Lag.Known {
+			behind, oldest = new(r.Lag.Transactions), new(r.Lag.Age.Seconds())
+		}
 		v.Ranges = append(v.Ranges, rangeView{
-			Lease: changefeed.LeaseName(r.ID), Range: r.Range.String(), Owner: r.Lag.Owner, Known: r.Lag.Known, Behind: r.Lag.Transactions, Oldest: r.Lag.Age.Seconds(),
+			Lease: changefeed.LeaseName(r.ID), Range: r.Range.String(), Owner: r.Lag.Owner, Known: r.Lag.Known, Behind: behind, Oldest: oldest,
 			Checkpoint: r.LSN, Delivered: max(r.LSN, r.Delivered), Handled: r.Handled,
 			Health: healthOf(r, v.At), Silent: r.Silent.Seconds(), Failures: cmp.Or(r.Lag.Failures, r.Failures), Error: cmp.Or(r.Lag.Error, r.Error),
 		})
@@ -114,9 +135,9 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 	table := console.NewTable("LEASE", "OWNER", "BEHIND", "OLDEST", "CHECKPOINT", "DELIVERED", "HEALTH")
 	table.Paint = p.paintStatus(6)
 	for _, r := range v.Ranges {
-		behind, oldest := any(r.Behind), console.Age(seconds(r.Oldest))
-		if !r.Known {
-			behind, oldest = "?", "?"
+		behind, oldest := any("–"), "–"
+		if r.Known {
+			behind, oldest = *r.Behind, console.Age(seconds(*r.Oldest))
 		}
 		table.Row(r.Lease, console.Tail(cmp.Or(r.Owner, "(none)"), lagOwnerWidth), behind, oldest, r.Checkpoint, r.Delivered, r.Health)
 	}
@@ -124,6 +145,9 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 		return err
 	}
 	for _, r := range v.Ranges {
+		if last := r.LastKnown; last != nil {
+			p.say(console.FormatTable, "%s: not known; %s ago %d behind, oldest %s", r.Lease, console.Age(v.At.Sub(last.At)), last.Behind, console.Age(seconds(last.Oldest)))
+		}
 		if r.Error != "" { // not shortened, because the cause may be at its end
 			p.say(console.FormatTable, "\n%s:\n  %s", r.Lease, strings.Join(console.Wrap(console.Clean(r.Error), console.Width(p.out)-2), "\n  "))
 		}

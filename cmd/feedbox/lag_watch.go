@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"feedbox/infrastructure/operator"
@@ -27,6 +28,7 @@ func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *operator.O
 		case err != nil: // perhaps temporary
 			_, _ = fmt.Fprintf(p.errOut, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), console.Short(err.Error(), 160))
 		default:
+			v.remember(before)
 			if err := p.showTick(v, before, cfg, f); err != nil {
 				return err
 			}
@@ -48,6 +50,9 @@ func (p *program) showTick(v lagView, before *lagView, cfg *config.Relay, f lagF
 		return console.JSONLine(p.out, v)
 	}
 	title := fmt.Sprintf("%s  %d behind, oldest %s", v.At.Format(time.TimeOnly), v.Behind, console.Age(seconds(v.Oldest)))
+	if v.Unknown > 0 {
+		title += fmt.Sprintf(", unknown in %d ranges", v.Unknown)
+	}
 	if before != nil {
 		title += fmt.Sprintf(", %.0f documents/s (events and contacts)", v.rate(before))
 	}
@@ -61,6 +66,24 @@ func (p *program) showTick(v lagView, before *lagView, cfg *config.Relay, f lagF
 		_, _ = fmt.Fprintln(p.out)
 	}
 	return err
+}
+
+// remember adds what an earlier measurement knew of ranges whose lag is unknown now.
+func (v *lagView) remember(before *lagView) {
+	if before == nil {
+		return
+	}
+	for i := range v.Ranges {
+		r := &v.Ranges[i]
+		at := slices.IndexFunc(before.Ranges, func(b rangeView) bool { return b.Lease == r.Lease })
+		switch {
+		case r.Known || at < 0:
+		case before.Ranges[at].Known:
+			r.LastKnown = &knownLag{At: before.At, Behind: *before.Ranges[at].Behind, Oldest: *before.Ranges[at].Oldest}
+		default:
+			r.LastKnown = before.Ranges[at].LastKnown
+		}
+	}
 }
 
 // rate returns the documents handled per second since another measurement, over the

@@ -67,6 +67,8 @@ func healthOf(r operator.Range, now time.Time) string {
 	switch {
 	case condition == operator.Expired:
 		return "expired, owner silent for " + console.Age(lasted)
+	case condition == operator.Unread && lasted > 0:
+		return "not read for " + console.Age(lasted)
 	case lasted > 0:
 		return string(condition) + " for " + console.Age(lasted)
 	}

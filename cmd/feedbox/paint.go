@@ -9,7 +9,7 @@ func (p *program) status(text string) string {
 		return p.style.Good(text)
 	case "failed", "stopped", "expired,":
 		return p.style.Bad(text)
-	case "warning", "unknown", "retrying", "held", "silent", "free":
+	case "warning", "unknown", "retrying", "unread", "not", "held", "silent", "free":
 		return p.style.Warn(text)
 	}
 	return text

@@ -16,14 +16,16 @@ const (
 	Stopped  Condition = "stopped"
 	Free     Condition = "free" // no owner
 	Silent   Condition = "silent"
+	Unread   Condition = "unread" // the feed does not reply to the owner's reads, or refuses them
 	Retrying Condition = "retrying"
+	Held     Condition = "held"   // the store withholds changes because of an open transaction
 	Paused   Condition = "paused" // by an operator
 	Healthy  Condition = "healthy"
 )
 
 // Conditions returns all conditions, from the worst to the best.
 func Conditions() []Condition {
-	return []Condition{Expired, Stopped, Free, Silent, Retrying, Paused, Healthy}
+	return []Condition{Expired, Stopped, Free, Silent, Unread, Retrying, Held, Paused, Healthy}
 }
 
 // Condition returns the condition of the range, and for how long it has lasted where that is
@@ -40,10 +42,14 @@ func (r Range) Condition(now time.Time) (Condition, time.Duration) {
 		return Stopped, since(r.Failing, now)
 	case r.Owner == "" && r.State == changefeed.LeaseLive:
 		return Free, 0
+	case health == changefeed.Unread:
+		return Unread, since(r.Failing, now)
 	case health == changefeed.Retrying:
 		return Retrying, since(r.Failing, now)
 	case r.Paused, r.Request.Paused:
 		return Paused, 0
+	case r.Lag.Withheld > 0:
+		return Held, r.Lag.Age
 	}
 	return Healthy, 0
 }

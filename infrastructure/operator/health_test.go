@@ -14,6 +14,9 @@ func TestConditionOfRange(t *testing.T) {
 	requested.Request.Paused = true
 	stopped := owned
 	stopped.Health = changefeed.Stopped
+	unread := owned
+	unread.Health = changefeed.Unread
+	withheld := changefeed.RangeLag{Lease: owned, Known: true, Withheld: 2, Age: time.Minute}
 	for name, c := range map[string]struct {
 		r    Range
 		want Condition
@@ -23,6 +26,9 @@ func TestConditionOfRange(t *testing.T) {
 		"paused":                   {Range{Lease: requested}, Paused},
 		"all paused":               {Range{Lease: owned, Paused: true}, Paused},
 		"stopped, all paused":      {Range{Lease: stopped, Paused: true}, Stopped},
+		"not read":                 {Range{Lease: unread}, Unread},
+		"held":                     {Range{Lease: owned, Lag: withheld}, Held},
+		"held, paused":             {Range{Lease: requested, Lag: withheld}, Paused},
 		"silent, all paused":       {Range{Lease: owned, Paused: true, Silent: time.Second}, Silent},
 		"silent beyond its expiry": {Range{Lease: owned, Silent: 2 * time.Minute}, Expired},
 	} {

@@ -59,13 +59,16 @@ const (
 // broker's duplicate window.
 func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	const check = "unsent events"
-	lags, err := o.Leases.Lag(ctx)
+	lags, err := o.Lags(ctx)
 	if err != nil {
 		return o.described(check, err).Is(FindingUnknown, "feedbox lag")
 	}
 	var oldest time.Duration
 	var behind int64
 	for _, l := range lags {
+		if !l.Known {
+			return Fine(check, "the lag of %s is unknown: %s", changefeed.LeaseName(l.ID), l.Error).Is(FindingUnknown, "feedbox lag")
+		}
 		oldest, behind = max(oldest, l.Age), behind+l.Transactions
 	}
 	var window Window

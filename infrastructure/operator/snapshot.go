@@ -11,11 +11,13 @@ import (
 
 // Snapshot is the state of all ranges at one time.
 type Snapshot struct {
-	At     time.Time
-	Ranges []Range // in the order of their keys
-	// Behind is the sum over all ranges whose lag is known, Oldest their greatest age.
-	Behind int64
-	Oldest time.Duration
+	At     time.Time // when the measurement began
+	Ranges []Range   // in the order of their keys
+	// Behind is the sum over all ranges whose lag is known, Oldest their greatest age. Unknown is
+	// the number of the other ranges.
+	Behind  int64
+	Oldest  time.Duration
+	Unknown int
 	// Level is how close the oldest is to its expiry.
 	Level relay.Level
 }
@@ -31,7 +33,8 @@ type Range struct {
 // Measure reads leases and lag. It costs one read of the change feed per range. Records that
 // are no leases are omitted.
 func (o *Operator) Measure(ctx context.Context) (Snapshot, error) {
-	lags, err := o.Leases.Lag(ctx)
+	at := time.Now().UTC()
+	lags, err := o.Lags(ctx)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -43,30 +46,62 @@ func (o *Operator) Measure(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	byID := make(map[string]changefeed.Lease, len(leases))
-	for _, l := range leases {
-		byID[l.ID] = l
-	}
-	s := Snapshot{At: time.Now().UTC()}
+	byID := make(map[string]changefeed.RangeLag, len(lags))
 	for _, lag := range lags {
-		l := byID[lag.ID]
-		s.Ranges = append(s.Ranges, Range{Lease: l, Lag: lag, Silent: o.Silence(l, s.At), Paused: paused})
-		s.Behind += lag.Transactions
-		s.Oldest = max(s.Oldest, lag.Age)
+		byID[lag.ID] = lag
+	}
+	return o.NewSnapshot(at, leases, paused, byID), nil
+}
+
+// NewSnapshot returns the snapshot of ranges whose lag was measured after a time, by the id of the
+// lease. The lag of a lease that is not in lags is unknown.
+func (o *Operator) NewSnapshot(at time.Time, leases []changefeed.Lease, paused bool, lags map[string]changefeed.RangeLag) Snapshot {
+	s := Snapshot{At: at}
+	for _, l := range leases {
+		r := Range{Lease: l, Lag: lags[l.ID], Silent: o.Silence(l, time.Now()), Paused: paused}
+		switch {
+		case r.Lag.Known:
+			s.Behind += r.Lag.Transactions
+			s.Oldest = max(s.Oldest, r.Lag.Age)
+		case l.State == changefeed.LeaseLive:
+			s.Unknown++
+		}
+		s.Ranges = append(s.Ranges, r)
 	}
 	s.Level = o.Level(s.Oldest)
-	return s, nil
+	return s
+}
+
+// Lags measures the ranges; see changefeed.Operator.Lag. Changes after the checkpoint do not count if
+// all are younger than the last write of the lease and its owner is live and without trouble, because
+// most were accepted by then: an owner stores a checkpoint up to a second later. The next write of the
+// lease shows those that were not.
+func (o *Operator) Lags(ctx context.Context) ([]changefeed.RangeLag, error) {
+	lags, err := o.Leases.Lag(ctx)
+	for i := range lags {
+		l := &lags[i]
+		// The store's clock has whole seconds.
+		inFlight := l.Known && l.Withheld == 0 && l.Oldest.Add(time.Second).After(l.Timestamp)
+		if inFlight && l.Owner != "" && !l.Paused && l.Health == changefeed.Healthy && o.Silence(l.Lease, time.Now()) == 0 {
+			l.Transactions, l.Age = 0, 0
+		}
+	}
+	return lags, err
 }
 
 // Handled returns the time before which all changes were handled, by the store's clock; zero if
 // the lag of a range is unknown.
 func (s Snapshot) Handled() time.Time {
+	if s.Unknown > 0 {
+		return time.Time{}
+	}
+	handled := s.At
 	for _, r := range s.Ranges {
-		if !r.Lag.Known {
-			return time.Time{}
+		if oldest := r.Lag.Oldest; !oldest.IsZero() && oldest.Before(handled) {
+			handled = oldest
 		}
 	}
-	return s.At.Add(-s.Oldest)
+	return handled
 }
 
 // Level returns how close events of an age are to their expiry.

@@ -28,7 +28,7 @@ type room struct {
 var rooms = []room{
 	{"process", []string{"processor", "run", "cycle", "listing", "membership", "presence", "initialize", "repair", "drain", "vacancies", "operator", "operator_status"}},
 	{"worker", []string{"workers", "worker", "release", "own"}},
-	{"delivery", []string{"reader", "flow", "window", "held", "retry", "ahead", "delivery", "health", "silence"}},
+	{"delivery", []string{"reader", "flow", "window", "held", "retry", "ahead", "delivery", "health", "lag", "silence"}},
 	{"ownership", []string{"keeper", "keeper_change", "reconcile", "fence", "split"}},
 	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_properties", "lease_ahead"}},
 	{"contract", []string{

@@ -38,9 +38,16 @@ func (f *fake) Lag(context.Context) ([]changefeed.RangeLag, error) {
 	return lags, nil
 }
 
-func (f *fake) Silence(changefeed.Lease, time.Time) time.Duration { return 0 }
-func (f *fake) Level(time.Duration) relay.Level                   { return relay.Safe }
-func (f *fake) EventTTL() time.Duration                           { return time.Hour }
+func (f *fake) NewSnapshot(at time.Time, leases []changefeed.Lease, paused bool, lags map[string]changefeed.RangeLag) operator.Snapshot {
+	s := operator.Snapshot{At: at}
+	for _, l := range leases {
+		s.Ranges = append(s.Ranges, operator.Range{Lease: l, Lag: lags[l.ID], Paused: paused})
+		s.Behind, s.Oldest = s.Behind+lags[l.ID].Transactions, max(s.Oldest, lags[l.ID].Age)
+	}
+	return s
+}
+
+func (f *fake) EventTTL() time.Duration { return time.Hour }
 
 func (f *fake) GatesFor(_ context.Context, reason string) ([]relay.Gate, error) {
 	f.parked.Add(1)

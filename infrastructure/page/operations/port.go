@@ -26,8 +26,7 @@ type Watcher interface {
 	LeaseList(ctx context.Context) (leases []changefeed.Lease, paused bool, err error)
 	Hosts(ctx context.Context) ([]changefeed.Host, error)
 	Lag(ctx context.Context) ([]changefeed.RangeLag, error)
-	Silence(l changefeed.Lease, now time.Time) time.Duration
-	Level(oldest time.Duration) relay.Level
+	NewSnapshot(at time.Time, leases []changefeed.Lease, paused bool, lags map[string]changefeed.RangeLag) operator.Snapshot
 	EventTTL() time.Duration
 	GatesFor(ctx context.Context, reason string) ([]relay.Gate, error)
 }
@@ -89,7 +88,7 @@ func (o operatorPort) Hosts(ctx context.Context) ([]changefeed.Host, error) {
 }
 
 func (o operatorPort) Lag(ctx context.Context) ([]changefeed.RangeLag, error) {
-	return o.Leases.Lag(ctx)
+	return o.Lags(ctx)
 }
 
 func (o operatorPort) Gate(ctx context.Context, key string) (relay.Gate, error) {

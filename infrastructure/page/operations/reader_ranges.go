@@ -17,20 +17,12 @@ func (r *Reader) readRanges(ctx context.Context) {
 		hosts, err = r.port.Hosts(ctx)
 	}
 	var lags map[string]changefeed.RangeLag
+	var measured time.Time
 	if err == nil {
-		lags, err = r.lags(ctx, leases)
+		lags, measured, err = r.lags(ctx, leases)
 	}
 	now := time.Now().UTC()
-	s := operator.Snapshot{At: now}
-	if err == nil {
-		for _, l := range leases {
-			lag := lags[l.ID]
-			s.Ranges = append(s.Ranges, operator.Range{Lease: l, Lag: lag, Silent: r.port.Silence(l, now), Paused: paused})
-			s.Behind += lag.Transactions
-			s.Oldest = max(s.Oldest, lag.Age)
-		}
-		s.Level = r.port.Level(s.Oldest)
-	}
+	s := r.port.NewSnapshot(measured, leases, paused, lags)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := &r.overview
@@ -42,13 +34,13 @@ func (r *Reader) readRanges(ctx context.Context) {
 	p.Snapshot, p.Paused, p.Hosts = s, paused, hosts
 }
 
-// lags returns the lags by lease id. The metrics of the relays cost the store nothing, so
+// lags returns the lags by lease id, and when their measurement began. The metrics of the relays cost the store nothing, so
 // they are preferred to a measurement on the feed.
-func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (map[string]changefeed.RangeLag, error) {
+func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (lags map[string]changefeed.RangeLag, at time.Time, err error) {
 	r.mu.Lock()
 	fresh := r.overview.metrics
 	r.mu.Unlock()
-	lags := make(map[string]changefeed.RangeLag, len(leases))
+	lags = make(map[string]changefeed.RangeLag, len(leases))
 	missing := time.Since(fresh.at) > 3*metricsBusy
 	for _, l := range leases {
 		t, ok := fresh.lag[changefeed.LeaseName(l.ID)]
@@ -56,16 +48,21 @@ func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (map[strin
 			missing = missing || l.State == changefeed.LeaseLive
 			continue
 		}
-		lags[l.ID] = changefeed.RangeLag{Lease: l, Transactions: t.transactions, Age: t.oldest, Known: true}
+		lag := changefeed.RangeLag{Lease: l, Transactions: t.transactions, Age: t.oldest, Known: true}
+		if t.transactions > 0 {
+			lag.Oldest = fresh.at.Add(-t.oldest)
+		}
+		lags[l.ID] = lag
 	}
 	if !missing {
-		return lags, nil
+		return lags, fresh.at.UTC(), nil
 	}
+	at = time.Now().UTC()
 	measured, err := r.port.Lag(ctx)
 	for _, lag := range measured {
 		lags[lag.ID] = lag
 	}
-	return lags, err
+	return lags, at, err
 }
 
 // moves prepends the changes of ownership between two reads.

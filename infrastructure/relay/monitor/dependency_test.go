@@ -81,7 +81,7 @@ func TestLagGaugeKeepsLastLagDuringOutage(t *testing.T) {
 	want := func(what string, ages map[string]time.Duration) {
 		t.Helper()
 		got := map[string]time.Duration{}
-		for _, l := range g.current() {
+		for _, l := range g.current(measured) {
 			got[l.ID] = l.Age
 		}
 		if len(got) != len(ages) {

@@ -13,10 +13,10 @@ import (
 	"feedbox/changefeed"
 )
 
-// LagGauge reports the lag of the ranges that this relay owns, whenever metrics are collected.
-// While the store does not answer, leases expire and no lag can be measured. The gauge then
-// reports the last known lag, growing older, because an outage must not look like a relay
-// that has caught up. A range that had caught up is omitted then, because its lag is unknown.
+// LagGauge reports the lag of the ranges that this relay owns, whenever metrics are collected, and
+// why a lag is unknown. While the store does not answer, leases expire and no lag can be measured.
+// The gauge then reports the last known lag, growing older, because an outage must not look like a
+// relay that has caught up. A range that had caught up is omitted then, because its lag is unknown.
 type LagGauge struct {
 	Lag     func() []changefeed.RangeLag
 	Failing func() bool // the store
@@ -36,32 +36,50 @@ type knownLag struct {
 // Register adds the instruments.
 func (g *LagGauge) Register(meters metric.MeterProvider) error {
 	meter := meters.Meter("feedbox/relay")
-	transactions, err1 := meter.Int64ObservableGauge("outbox.lag", metric.WithUnit("{transaction}"), metric.WithDescription("transactions after the checkpoint"))
+	transactions, err1 := meter.Int64ObservableGauge("outbox.lag", metric.WithUnit("{transaction}"), metric.WithDescription("transactions that were not handled yet"))
 	oldest, err2 := meter.Float64ObservableGauge("outbox.oldest_unpublished", metric.WithUnit("s"), metric.WithDescription("age of the oldest change not yet handled"))
-	_, err3 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		for _, l := range g.current() {
+	unknown, err3 := meter.Int64ObservableGauge("outbox.lag.unknown", metric.WithUnit("{range}"), metric.WithDescription("1 while the lag of a range is unknown, with the reason"))
+	paused, err4 := meter.Int64ObservableGauge("outbox.range.paused", metric.WithUnit("{range}"), metric.WithDescription("1 while an operator has paused the range, else 0"))
+	read, err5 := meter.Float64ObservableGauge("outbox.range.read_age", metric.WithUnit("s"), metric.WithDescription("time since the feed last replied to a read of the range"))
+	_, err6 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		owned := g.Lag()
+		for _, l := range g.current(owned) {
 			r := metric.WithAttributes(attribute.String("lease", changefeed.LeaseName(l.ID)))
 			o.ObserveInt64(transactions, l.Transactions, r)
 			o.ObserveFloat64(oldest, l.Age.Seconds(), r)
 		}
+		for _, l := range owned {
+			lease := attribute.String("lease", changefeed.LeaseName(l.ID))
+			if !l.Known {
+				o.ObserveInt64(unknown, 1, metric.WithAttributes(lease, attribute.String("reason", string(l.Unknown))))
+			}
+			isPaused := int64(0)
+			if l.Paused {
+				isPaused = 1
+			}
+			o.ObserveInt64(paused, isPaused, metric.WithAttributes(lease))
+			if !l.Read.IsZero() {
+				o.ObserveFloat64(read, max(0, g.Now().Sub(l.Read).Seconds()), metric.WithAttributes(lease))
+			}
+		}
 		return nil
-	}, transactions, oldest)
-	var err4 error
+	}, transactions, oldest, unknown, paused, read)
+	var err7 error
 	if g.Held != nil {
-		_, err4 = meter.Float64ObservableGauge("outbox.feed.held", metric.WithUnit("s"), metric.WithDescription("for how long an open transaction of the store has kept the feed from advancing"),
+		_, err7 = meter.Float64ObservableGauge("outbox.feed.held", metric.WithUnit("s"), metric.WithDescription("for how long an open transaction of the store has kept the feed from advancing"),
 			metric.WithFloat64Callback(func(_ context.Context, o metric.Float64Observer) error {
 				o.Observe(g.Held().Seconds())
 				return nil
 			}))
 	}
-	if err := errors.Join(err1, err2, err3, err4); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
 		return fmt.Errorf("lag metrics: %w", err)
 	}
 	return nil
 }
 
-// current returns the lag now, or the last known lag.
-func (g *LagGauge) current() []changefeed.RangeLag {
+// current returns the lag of owned ranges now, or the last known lag.
+func (g *LagGauge) current(owned []changefeed.RangeLag) []changefeed.RangeLag {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, before := g.Now(), g.last
@@ -73,7 +91,7 @@ func (g *LagGauge) current() []changefeed.RangeLag {
 			all = append(all, known.aged(now))
 		}
 	}
-	for _, l := range g.Lag() {
+	for _, l := range owned {
 		if l.Known {
 			g.last[l.ID] = knownLag{l, now}
 			all = append(all, l)

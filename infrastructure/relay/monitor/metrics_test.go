@@ -52,11 +52,15 @@ func allMetrics(t *testing.T) string {
 		t.Fatal(err)
 	}
 	lag := func() []changefeed.RangeLag {
-		return []changefeed.RangeLag{{Lease: changefeed.Lease{ID: "p..-FF"}, Transactions: 3, Age: time.Minute, Known: true}}
+		return []changefeed.RangeLag{
+			{Lease: changefeed.Lease{ID: "p..-80"}, Transactions: 3, Age: time.Minute, Known: true, Paused: true, Read: time.Now().Add(-time.Hour)},
+			{Lease: changefeed.Lease{ID: "p..80-FF"}, Unknown: changefeed.UnknownUnread},
+		}
 	}
 	needs := NewDependencies(time.Now, "cosmos", "serviceBus")
 	needs["serviceBus"].Note(errors.New("away"))
-	lags := &LagGauge{Lag: lag, Failing: needs["cosmos"].Failing, Now: time.Now}
+	held := func() time.Duration { return time.Minute }
+	lags := &LagGauge{Lag: lag, Failing: needs["cosmos"].Failing, Now: time.Now, Held: held}
 	if err := errors.Join(lags.Register(tel.Meters), needs.Register(tel.Meters)); err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +118,19 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 		`(?m)^outbox_delivery_duration_seconds_sum\{.*\} 4\.5$`,
 		`(?m)^outbox_dependency_up\{dependency="cosmos".*\} 1$`, `(?m)^outbox_dependency_up\{dependency="serviceBus".*\} 0$`,
 		`(?m)^outbox_lag\{lease="[0-9a-f]{8}".*\} 3$`,
+		`(?m)^outbox_lag_unknown\{.*reason="unread".*\} 1$`,
+		`(?m)^outbox_range_paused\{.*\} 1$`, `(?m)^outbox_range_paused\{.*\} 0$`,
+		`(?m)^outbox_range_read_age_seconds\{.*\} 36\d\d`,
+		`(?m)^outbox_feed_held_seconds\{.*\} 60$`,
 		`(?m)^messaging_client_operation_duration_seconds_count\{error_type="send_timeout".*\} 1$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {
 			t.Errorf("no line matches %s:\n%s", want, text)
+		}
+	}
+	for name, want := range map[string]int{"outbox_lag{": 1, "outbox_oldest_unpublished_seconds{": 1, "outbox_range_read_age_seconds{": 1} {
+		if got := strings.Count(text, "\n"+name); got != want {
+			t.Errorf("%d series %s, want %d: what is unknown is absent", got, name, want)
 		}
 	}
 }

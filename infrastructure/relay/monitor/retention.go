@@ -39,7 +39,13 @@ func repeat(ctx context.Context, every time.Duration, do func(ctx context.Contex
 func (r Retention) report(ctx context.Context) {
 	levels := map[relay.Level]slog.Level{relay.Warning: slog.LevelWarn, relay.Critical: slog.LevelError}
 	for _, l := range r.Lag() {
-		r.Log.InfoContext(ctx, "relay.lag", "lease", changefeed.LeaseName(l.ID), "known", l.Known, "lag", l.Transactions, "oldest_age_s", l.Age.Seconds())
+		attributes := []any{"lease", changefeed.LeaseName(l.ID), "known", l.Known, "paused", l.Paused}
+		if l.Known {
+			attributes = append(attributes, "lag", l.Transactions, "oldest_age_s", l.Age.Seconds(), "withheld", l.Withheld)
+		} else {
+			attributes = append(attributes, "reason", l.Unknown)
+		}
+		r.Log.InfoContext(ctx, "relay.lag", attributes...)
 		if level, urgent := levels[relay.LevelOf(l.Age, r.TTL)]; urgent {
 			r.Log.Log(ctx, level, "unsent events grow old and will expire", "lease", changefeed.LeaseName(l.ID), "age", l.Age, "event_ttl", r.TTL)
 		}

@@ -96,6 +96,7 @@ func TestOpenTransactionHoldsBackTheFeed(t *testing.T) {
 	}
 	open, err := pool.Begin(t.Context())
 	must(t, err)
+	defer func() { _ = open.Rollback(context.WithoutCancel(t.Context())) }() // the pool waits for it
 	_, err = open.Exec(t.Context(), insertEvent, hash(feed, "late"), "late", "late", `{"id":"late"}`)
 	must(t, err)
 	store(pool, "early")
@@ -107,6 +108,11 @@ func TestOpenTransactionHoldsBackTheFeed(t *testing.T) {
 	if feed.Held() < 10*time.Millisecond {
 		t.Errorf("held for %s", feed.Held())
 	}
+	within(t, "the withheld event is reported", func() bool {
+		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: positions[changefeed.FullRange()]})
+		must(t, err)
+		return page.CaughtUp && page.Withheld == 1 && time.Since(page.WithheldSince) > time.Second
+	})
 	oldest, err := db.OldestTransaction(t.Context())
 	if err != nil || oldest.Age < 10*time.Millisecond || oldest.Age > time.Hour || !strings.Contains(oldest.End, "pg_terminate_backend") {
 		t.Errorf("the oldest transaction is %+v, %v", oldest, err)
@@ -120,6 +126,9 @@ func TestOpenTransactionHoldsBackTheFeed(t *testing.T) {
 	within(t, "both events are read", func() bool { return drain(t, feed, positions, 10, saw) == 0 && len(got) >= 2 && feed.Held() == 0 })
 	if fmt.Sprint(got) != "[late early]" || feed.Held() != 0 {
 		t.Errorf("then %v, held for %s", got, feed.Held())
+	}
+	if page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: positions[changefeed.FullRange()]}); err != nil || page.Withheld != 0 {
+		t.Errorf("after the transaction %+v, %v", page, err)
 	}
 	end, err := feed.Now(t.Context(), changefeed.FullRange())
 	must(t, err)

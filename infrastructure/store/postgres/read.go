@@ -87,7 +87,7 @@ func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
 		}
 		page := f.pageOf(r, seen)
 		if !page.CaughtUp || page.Continuation != r.Continuation || alone && (r.atEnd || f.hold == 0) {
-			return page, nil
+			return page, f.withheld(ctx, r, page)
 		}
 		r.empty, r.atEnd = max(r.empty, seen.last), true
 	}
@@ -166,6 +166,28 @@ func (f *Feed) pageOf(r *reader, seen *found) *changefeed.Page {
 		f.empty.Keep(r.Range, empty{end, max(end, seen.last)})
 	}
 	return page
+}
+
+// withheldQuery counts the transactions of a range that are committed but not below the horizon, and
+// finds the oldest. Younger ones than a second are normal on a busy server.
+const withheldQuery = `SELECT count(*), min(at) FROM (
+	SELECT min(stored_at) AS at FROM events
+	WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()) AND hash >= $1 AND hash < $2 AND stored_at < clock_timestamp() - interval '1 second'
+	GROUP BY xid ORDER BY xid LIMIT 10000
+) waiting`
+
+// withheld adds the transactions that an open one holds back to a page at the end of the feed.
+func (f *Feed) withheld(ctx context.Context, r *reader, page *changefeed.Page) error {
+	held := f.Held()
+	if !page.CaughtUp || held == 0 || held < time.Second && f.hold > 0 { // a read that is not held does not know since when
+		return nil
+	}
+	var oldest *time.Time
+	err := f.db.pool.QueryRow(ctx, withheldQuery, r.Low, r.High).Scan(&page.Withheld, &oldest)
+	if oldest != nil {
+		page.WithheldSince = *oldest
+	}
+	return err
 }
 
 // empty is a gap without events of a range, from a position up to the last event of any range. It

@@ -1,0 +1,120 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayport"
+)
+
+// newRelayed runs a processor over a feed and returns an operator of it. The processor's handler
+// returns the error while there is one.
+func newRelayed(t *testing.T, feed changefeed.Feed) (*Operator, *atomic.Pointer[error]) {
+	t.Helper()
+	leases, failing := memstore.New(nil), &atomic.Pointer[error]{}
+	handle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error {
+		if err := failing.Load(); err != nil {
+			return *err
+		}
+		return nil
+	})
+	p, err := changefeed.New(feed, leases, handle, &changefeed.Options{Processor: "feedbox", Host: "a", Expiry: 20 * time.Second, Renew: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	time.Sleep(time.Minute)
+	cfg := &config.Relay{Processor: "feedbox", EventTTL: time.Hour}
+	cfg.Lease.Renew = 5 * time.Second
+	return New(cfg, Store{Store: relayport.Store{Feed: feed, Leases: leases}}, nil), failing
+}
+
+// An owner stores its checkpoint up to a second after the broker accepted an event. Otherwise a
+// healthy relay would always have a lag of about a second.
+func TestAcceptedEventsAreNoLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed := memfeed.New(nil)
+		o, failing := newRelayed(t, feed)
+		measure := func(what string, behind int64) Snapshot {
+			t.Helper()
+			s, err := o.Measure(t.Context())
+			if err != nil || s.Behind != behind || s.Unknown != 0 || (s.Oldest > 0) != (behind > 0) {
+				t.Errorf("%s: %d behind of %s, %d unknown, %v; want %d behind", what, s.Behind, s.Oldest, s.Unknown, err, behind)
+			}
+			return s
+		}
+		for i := range 20 {
+			committed := time.Now()
+			feed.Put(memfeed.Document{Key: "k", ID: "e"})
+			time.Sleep(time.Duration(i) * 40 * time.Millisecond)
+			if s := measure("accepted", 0); i < 5 && s.Handled().After(committed.Add(time.Second)) {
+				t.Errorf("all before %s counts as handled, which is not known of the event of %s", s.Handled(), committed)
+			}
+		}
+		away := errors.New("away")
+		failing.Store(&away)
+		feed.Put(memfeed.Document{Key: "k", ID: "e"})
+		time.Sleep(10 * time.Second)
+		measure("refused", 1)
+		failing.Store(nil)
+		time.Sleep(time.Minute)
+		measure("sent", 0)
+		if err := o.Leases.Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Second)
+		feed.Put(memfeed.Document{Key: "k", ID: "e"})
+		measure("paused", 1)
+	})
+}
+
+// slow is a feed whose reads take a while. An event is committed after the first read.
+type slow struct {
+	*memfeed.Container
+	measuring bool
+	committed time.Time
+}
+
+// Read implements changefeed.Feed.
+func (s *slow) Read(ctx context.Context, r changefeed.ReadRequest) (*changefeed.Page, error) {
+	page, err := s.Container.Read(ctx, r)
+	if s.measuring && s.committed.IsZero() {
+		time.Sleep(time.Second)
+		s.Put(memfeed.Document{Key: "k", ID: "e"})
+		s.committed = time.Now()
+		time.Sleep(4 * time.Second) // the other ranges
+	}
+	return page, err
+}
+
+func TestHandledIsBeforeTheMeasurement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed := memfeed.New(nil)
+		o, _ := newRelayed(t, feed)
+		during := &slow{Container: feed, measuring: true}
+		o.Leases = changefeed.NewOperator(during, o.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"})
+		s, err := o.Measure(t.Context())
+		if err != nil || during.committed.IsZero() {
+			t.Fatal(err)
+		}
+		if handled := s.Handled(); during.committed.Add(time.Second).Before(handled) {
+			t.Errorf("an event committed at %s during the measurement counts as handled: all before %s does", during.committed, handled)
+		}
+	})
+}
