@@ -75,7 +75,7 @@ func verbRoute(verb string, op Operation, handled func(c *collection) route) Rou
 		made.doc.parameters = changeParameters
 		made.doc.replies = []replyDoc{{http.StatusNoContent, "", nil, []string{"ETag", headerSession, headerReplayed}}}
 		made.doc = c.document(op, Operation{
-			ID: camel(verb), Description: "A request that changes nothing stores nothing and keeps the ETag.", Reply: "The {noun} is changed.",
+			ID: camel(verb), Summary: summaryOf(verb), Description: "A request that changes nothing stores nothing and keeps the ETag.", Reply: "The {noun} is changed.",
 		}, made.doc)
 		return made
 	}}

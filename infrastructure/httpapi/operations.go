@@ -14,7 +14,8 @@ type Operation struct {
 	// ID is unique in the document; client generators name functions by it. The schema of
 	// the body has the same name, capitalized.
 	ID string
-	// Summary is one line without a full stop. It is required for Change and Act.
+	// Summary is one line without a full stop. The default of Change and Act is made of the verb:
+	// "Ship an order", "Change address of an order".
 	Summary string
 	// Description has the details.
 	Description string
@@ -95,9 +96,6 @@ func (c *collection) viewOfOne(of reflect.Type) *viewDoc {
 func (doc *operation) check() error {
 	var faults []error
 	wrong := func(err error) { faults = append(faults, fmt.Errorf("operation %q: %w", doc.id, err)) }
-	if doc.summary == "" {
-		wrong(errors.New("the Summary is missing"))
-	}
 	for _, status := range doc.problems {
 		if problemDocs[status] == "" {
 			wrong(fmt.Errorf("%d is not a supported problem status", status))

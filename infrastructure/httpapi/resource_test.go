@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -259,7 +260,6 @@ func TestInvalidResourcesAreListed(t *testing.T) {
 		"a zero route":   {[]httpapi.Resource{of("note", "", httpapi.Route{})}, []string{"not built by this package"}},
 		"no function":    {[]httpapi.Resource{of("note", "", read, httpapi.Delete(httpapi.Operation{}, nil))}, []string{"Delete: the function is nil"}},
 		"no read":        {[]httpapi.Resource{of("note", "", httpapi.Delete(httpapi.Operation{}, act))}, []string{"changes but no Read"}},
-		"no summary":     {[]httpapi.Resource{of("note", "", read, httpapi.Act("burn", httpapi.Operation{}, act))}, []string{`"burn": the Summary is missing`}},
 		"a bad verb":     {[]httpapi.Resource{of("note", "", read, httpapi.Act("Burn it", httpapi.Operation{}, act))}, []string{`"Burn it"`}},
 		"a route twice":  {[]httpapi.Resource{of("note", "", read, read)}, []string{"duplicate GET /api/notes/{id}"}},
 		"invalid members": {[]httpapi.Resource{of("note", "", read, httpapi.Change("fill", httpapi.Operation{Summary: "Fill"}, func(context.Context, *invalidBody, command.Target) (command.Updated, error) {
@@ -281,6 +281,26 @@ func TestInvalidResourcesAreListed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// An operation without a summary is described by its verb.
+func TestSummaryOfAVerbHasADefault(t *testing.T) {
+	act := func(context.Context, command.Target) (command.Updated, error) { return command.Updated{}, nil }
+	s, err := httpapi.New([]httpapi.Resource{{Noun: "order", Routes: []httpapi.Route{
+		httpapi.Read(httpapi.Operation{}, func(context.Context, query.Read) (httpapi.Found[note], error) { return httpapi.Found[note]{}, io.EOF }),
+		httpapi.Act("ship", httpapi.Operation{}, act), httpapi.Act("change-address", httpapi.Operation{}, act),
+		httpapi.Act("stop", httpapi.Operation{Summary: "Hold on"}, act),
+	}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := httptest.NewRecorder()
+	s.Handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	for _, want := range []string{`"summary":"Ship an order"`, `"summary":"Change address of an order"`, `"summary":"Hold on"`} {
+		if text := strings.ReplaceAll(answer.Body.String(), `": "`, `":"`); !strings.Contains(text, want) {
+			t.Errorf("the document has no %s", want)
+		}
 	}
 }
 

@@ -53,3 +53,13 @@ func camel(verb string) string {
 	}
 	return strings.Join(parts, "")
 }
+
+// summaryOf returns the summary of a path verb: ship becomes "Ship {a noun}", and change-name
+// "Change name of {a noun}".
+func summaryOf(verb string) string {
+	text := title(strings.ReplaceAll(verb, "-", " "))
+	if strings.Contains(text, " ") {
+		text += " of"
+	}
+	return text + " {a noun}"
+}
