@@ -47,6 +47,9 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 // returns an error marked ErrPermanent, or *RefusedError. Errors after initialization never
 // end it.
 func (p *Processor) Run(ctx context.Context) error {
+	if p == nil || p.env.feed == nil {
+		return fmt.Errorf("changefeed: the Processor is not made by New: %w", ErrPermanent)
+	}
 	r := newRun(&p.env)
 	if !p.running.CompareAndSwap(nil, r) {
 		return ErrRunning

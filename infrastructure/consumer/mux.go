@@ -29,6 +29,9 @@ func On[P any](m *Mux, action string, handle func(ctx context.Context, e *Event,
 		m.faults = append(m.faults, fmt.Errorf("consumer: action %s already has a handler", action))
 		return
 	}
+	if m.handlers == nil {
+		m.handlers = make(map[string]Handler)
+	}
 	m.handlers[action] = func(ctx context.Context, e *Event) error {
 		var payload P
 		if err := json.Unmarshal(e.Body, &payload); err != nil {

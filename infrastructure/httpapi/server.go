@@ -76,6 +76,9 @@ func (s *Server) Handler() http.Handler { return s.handler }
 // timeout. It owns the listener. It returns nil after a clean shutdown, and an error if
 // serving failed or requests were aborted.
 func (s *Server) Run(ctx context.Context, listener net.Listener) error {
+	if s == nil || s.handler == nil {
+		return errors.Join(errors.New("httpapi: the Server is not made by New"), listener.Close())
+	}
 	if len(s.options.TokenKeys) == 0 {
 		s.options.Logger.WarnContext(ctx, "no token key configured: continuation tokens are valid only in this process, until it restarts")
 	}

@@ -1,17 +1,28 @@
 package wiring
 
 import (
+	"context"
 	"encoding/base64"
+	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"feedbox/changefeed"
+	"feedbox/infrastructure/broker/rabbitmq"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
+	"feedbox/infrastructure/broker/sqs"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayservice"
 )
 
 // twoRegions answers like an account with one write region and two read regions.
@@ -57,5 +68,47 @@ func TestReadsGoToThePreferredRegion(t *testing.T) {
 			t.Errorf("%q: read from %q, want %s (%v)", regions, account.read, want, err)
 		}
 		client.Close()
+	}
+}
+
+// A caller that forgets a constructor gets an error that names it, not a panic.
+func TestZeroValuesReturnErrors(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var nilRelay *relayservice.Service
+	for name, call := range map[string]func(context.Context) error{
+		"relay Run":             (&relayservice.Service{}).Run,
+		"relay Run of nil":      nilRelay.Run,
+		"relay Verify":          (&relayservice.Service{}).Verify,
+		"relay Relay":           (&relayservice.Service{}).Relay,
+		"relay Ready":           func(context.Context) error { return (&relayservice.Service{}).Ready() },
+		"relay Lag":             func(context.Context) error { _ = (&relayservice.Service{}).Lag(); return errors.New("made by New") },
+		"change feed processor": (&changefeed.Processor{}).Run,
+		"session processor":     (&subscriber.SessionProcessor{}).Run,
+		"processor":             (&subscriber.Processor{}).Run,
+		"RabbitMQ consumer":     (&rabbitmq.Consumer{}).Run,
+		"SQS consumer":          (&sqs.Consumer{}).Run,
+		"API":                   func(ctx context.Context) error { return (&httpapi.Server{}).Run(ctx, listener) },
+		"mux": func(context.Context) error {
+			m := &consumer.Mux{}
+			consumer.On(m, "Placed", func(context.Context, *consumer.Event, struct{}) error { return nil })
+			_, err := m.Handler()
+			return errors.Join(err, errors.New("made by New"))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("panic: %v", p)
+				}
+			}()
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			if err := call(ctx); err == nil || !strings.Contains(err.Error(), "made by New") {
+				t.Errorf("%v; want an error that names the constructor", err)
+			}
+		})
 	}
 }

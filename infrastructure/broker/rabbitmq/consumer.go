@@ -52,6 +52,9 @@ func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *Co
 // Run receives events until ctx ends, then drains and returns nil. It retries after failures of the
 // broker and of the handler. Run may be called again after it has returned.
 func (c *Consumer) Run(ctx context.Context) error {
+	if c == nil || c.dispatcher == nil {
+		return errors.New("rabbitmq: the Consumer is not made by NewConsumer")
+	}
 	var queues []*queueReceiver
 	var receivers []handling.Receiver
 	for _, queue := range c.group.queues() {

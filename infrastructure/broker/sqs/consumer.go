@@ -75,6 +75,9 @@ func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, 
 // Run receives events until ctx ends, then drains and returns nil. It retries after failures of the
 // service and of the handler. Run may be called again after it has returned.
 func (c *Consumer) Run(ctx context.Context) error {
+	if c == nil || c.dispatcher == nil {
+		return errors.New("sqs: the Consumer is not made by NewConsumer")
+	}
 	r := &run{
 		Consumer: c, inFlight: make(map[*message]bool), settled: make(chan *message, c.opts.MaxInFlight), room: semaphore.NewWeighted(int64(c.opts.MaxInFlight)),
 	}

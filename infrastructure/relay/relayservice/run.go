@@ -14,10 +14,15 @@ import (
 // prolong a stop.
 const closeTimeout = 2 * time.Second
 
+var errNotNew = errors.New("relayservice: the Service is not made by New")
+
 // Verify checks the store, and that its parked events belong to this processor. Its error names
 // everything missing or wrong; faults Unavailable and Throttled mean that the store did not
 // answer.
 func (s *Service) Verify(ctx context.Context) error {
+	if s == nil || s.processor == nil {
+		return errNotNew
+	}
 	if err := s.store.Verify(ctx); err != nil {
 		return err
 	}
@@ -35,6 +40,9 @@ func (s *Service) Run(ctx context.Context) error {
 
 // Relay is Run without Verify, for callers that have verified.
 func (s *Service) Relay(ctx context.Context) error {
+	if s == nil || s.processor == nil {
+		return errNotNew
+	}
 	// The processor stops first. The others outlive ctx, so that upkeep and a drain in progress
 	// are not cut off while it releases its leases.
 	rest, stopRest := context.WithCancel(context.WithoutCancel(ctx))

@@ -108,7 +108,17 @@ func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*chang
 }
 
 // Ready is nil when the relay does its work: see monitor.Health.
-func (s *Service) Ready() error { return s.health.Ready(s.processor.Lag) }
+func (s *Service) Ready() error {
+	if s == nil || s.processor == nil {
+		return errNotNew
+	}
+	return s.health.Ready(s.processor.Lag)
+}
 
 // Lag returns the lag of the ranges that this relay owns.
-func (s *Service) Lag() []changefeed.RangeLag { return s.processor.Lag() }
+func (s *Service) Lag() []changefeed.RangeLag {
+	if s == nil || s.processor == nil {
+		return nil
+	}
+	return s.processor.Lag()
+}

@@ -44,6 +44,9 @@ func NewProcessor(namespace servicebus.ClientConfig, source Source, handler cons
 // Run receives events until ctx ends, then drains and returns nil. It retries after failures of the
 // broker and of the handler. Run may be called again after it has returned.
 func (p *Processor) Run(ctx context.Context) error {
+	if p == nil || p.connector == nil {
+		return errors.New("subscriber: the Processor is not made by NewProcessor")
+	}
 	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	done := make(chan struct{})

@@ -51,6 +51,9 @@ const maxAccepts = 8
 // Run receives events until ctx ends, then drains and returns nil. It retries after failures of the
 // broker and of the handler. Run may be called again after it has returned.
 func (p *SessionProcessor) Run(ctx context.Context) error {
+	if p == nil || p.connector == nil {
+		return errors.New("subscriber: the SessionProcessor is not made by NewSessionProcessor")
+	}
 	working, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	p.settlers = newSettlers()
