@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -19,6 +20,7 @@ type outcome struct {
 	err     error
 	unknown bool // the attempt may have been applied
 	failed  int  // the operation that was refused; -1 if the request was
+	status  int  // of the refusal; 0 if unknown
 }
 
 // mayBeOwn reports whether an earlier attempt that was applied may have caused the refusal. If
@@ -57,7 +59,11 @@ func (c *ContainerContext) send(ctx context.Context, ops []operation) outcome {
 // refusedRequest returns the outcome of a request that failed as a whole.
 func (c *ContainerContext) refusedRequest(ops []operation, err error) outcome {
 	c.session.Merge(store.SessionOf(err))
-	return outcome{err: store.AsFault(c.describe(ops), err), unknown: store.Ambiguous(err), failed: -1}
+	o := outcome{err: store.AsFault(c.describe(ops), err), unknown: store.Ambiguous(err), failed: -1}
+	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok {
+		o.status = reply.StatusCode
+	}
+	return o
 }
 
 func (c *ContainerContext) sendPoint(ctx context.Context, ops []operation) outcome {
@@ -123,7 +129,7 @@ func (c *ContainerContext) readBatchReply(ops []operation, reply azcosmos.Transa
 		if status >= http.StatusBadRequest {
 			what := fmt.Sprintf("%s: operation %d (%s)", c.describe(ops), i, ops[i].object.Type)
 			err := store.StatusFault(what, status, reply.RawResponse, store.ErrRefused)
-			return outcome{err: err, failed: i}
+			return outcome{err: err, failed: i, status: status}
 		}
 		saved[i] = ops[i].saved(result.ETag)
 	}

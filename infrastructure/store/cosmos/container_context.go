@@ -16,6 +16,7 @@ type ContainerContext struct {
 	container *azcosmos.ContainerClient
 	options   Options
 	session   store.Session
+	keyMember string // of the container's partition key path; "" for PartitionKeyPath
 
 	partitionKey string // of all operations; empty while there are none
 	operations   []operation

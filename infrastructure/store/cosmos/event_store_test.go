@@ -1,6 +1,7 @@
 package cosmos_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -42,4 +43,35 @@ func storedEvents(t *testing.T, container *azcosmos.ContainerClient, key string)
 	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
 	must(t, err)
 	return store.OfKey(t.Context(), key)
+}
+
+func TestEventIsReplacedOnlyWithItsETag(t *testing.T) {
+	container := newWorld(t, worldOptions{}).container
+	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
+	must(t, err)
+	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(`{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"sequence":1}}`), nil)
+	must(t, err)
+	raw, err := store.Event(t.Context(), "k", "e1")
+	must(t, err)
+	clean, version, err := store.Editable(raw)
+	must(t, err)
+	if strings.Contains(string(clean), `"_`) || version == "" {
+		t.Fatalf("%s, version %q", clean, version)
+	}
+	corrected := []byte(strings.Replace(string(clean), `"sequence"`, `"action":"A","sequence"`, 1))
+	must(t, store.Replace(t.Context(), "k", "e1", corrected, version))
+	if raw, err = store.Event(t.Context(), "k", "e1"); err != nil || !strings.Contains(string(raw), `"action":"A"`) {
+		t.Errorf("%s, %v", raw, err)
+	}
+	if err := store.Replace(t.Context(), "k", "e1", corrected, version); !fault.Is(err, fault.PreconditionFailed) {
+		t.Errorf("an older version was replaced: %v", err)
+	}
+	if err := store.Replace(t.Context(), "k", "gone", []byte(`{"id":"gone","partitionKey":"k"}`), version); !fault.Is(err, fault.NotFound) {
+		t.Errorf("an event that is not there: %v", err)
+	}
+	for _, wrong := range []string{`no`, `{"id":"e1"}`} {
+		if _, _, err := store.Editable([]byte(wrong)); err == nil {
+			t.Errorf("%s is editable", wrong)
+		}
+	}
 }

@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"cmp"
+	"context"
 	"errors"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -43,6 +44,17 @@ func NewOutbox(container *azcosmos.ContainerClient, o *OutboxOptions) (*Outbox, 
 	return &Outbox{container: container, keyMember: cmp.Or(o.KeyMember, PartitionKeyPath[1:]), options: options}, nil
 }
 
+// Verify checks that the container exists, has the partition key of KeyMember, and lets events
+// expire. Call it at the start. Without it, Commit reports the first two, and events in a container
+// without a TTL never expire. If the account does not answer, the error is fault.Unavailable or
+// fault.Throttled.
+func (o *Outbox) Verify(ctx context.Context) error {
+	if o == nil || o.container == nil {
+		return errors.New("cosmos: the outbox is not made by NewOutbox")
+	}
+	return ContainerSpec{ID: o.container.ID(), PartitionKeyPath: "/" + o.keyMember, TTL: true}.verify(ctx, o.container)
+}
+
 // Batch begins a transaction under a partition key. Commit reports all errors, also that of an
 // empty key.
 func (o *Outbox) Batch(key string) *Batch {
@@ -55,6 +67,7 @@ func (o *Outbox) Batch(key string) *Batch {
 	default:
 		b.keyMember = o.keyMember
 		b.documents = newContainerContext(o.container, o.options, store.Session{})
+		b.documents.keyMember = o.keyMember
 	}
 	return b
 }

@@ -295,3 +295,52 @@ func TestBatchOfOneDeletion(t *testing.T) {
 		t.Errorf("deleted twice: %v", err)
 	}
 }
+
+// A container that cannot hold an outbox is named at the first commit, with the remedy. It is not
+// a document that is missing, which callers answer with 404.
+func TestCommitNamesAnUnfitContainer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	must(t, w.emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "tenants", PartitionKey: []string{"/tenant"}, DefaultTTL: -1}))
+	for id, want := range map[string]string{
+		"absent":  `the container "absent" does not exist: create it with the partition key /partitionKey`,
+		"tenants": `the container "tenants" has the partition key [/tenant], it needs /partitionKey`,
+	} {
+		container, err := w.client.NewContainer("contacts", id)
+		must(t, err)
+		outbox, err := cosmos.NewOutbox(container, &cosmos.OutboxOptions{Options: cosmos.Options{Backoff: -1}})
+		must(t, err)
+		_, err = outbox.Batch("k").Put(invoice{ID: "i1"}, "").Emit("E", nil).Commit(t.Context())
+		if !fault.Is(err, fault.Internal) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want an internal fault with %q", id, err, want)
+		}
+	}
+}
+
+func TestVerifyOfOutboxRefusesAnUnfitContainer(t *testing.T) {
+	t.Parallel()
+	w, outbox := newOutbox(t)
+	must(t, outbox.Verify(t.Context()))
+	must(t, w.emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "tenants", PartitionKey: []string{"/tenant"}}))
+	tenants, err := w.client.NewContainer("contacts", "tenants")
+	must(t, err)
+	for member, want := range map[string][]string{
+		"":       {"needs /partitionKey: create it again", "events never expire", "az cosmosdb sql container update --name tenants --ttl -1"},
+		"tenant": {"events never expire"},
+	} {
+		outbox, err := cosmos.NewOutbox(tenants, &cosmos.OutboxOptions{KeyMember: member})
+		must(t, err)
+		err = outbox.Verify(t.Context())
+		for _, part := range want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%q: %v; want %q", member, err, part)
+			}
+		}
+		if member == "tenant" && err != nil && strings.Contains(err.Error(), "partition key") {
+			t.Errorf("%v; the partition key is as required", err)
+		}
+	}
+	if err := (&cosmos.Outbox{}).Verify(t.Context()); err == nil {
+		t.Error("the zero outbox is accepted")
+	}
+}

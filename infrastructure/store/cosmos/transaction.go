@@ -1,10 +1,14 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/cosmos/internal/store"
 	"feedbox/infrastructure/store/unitofwork"
 )
@@ -37,12 +41,33 @@ func (c *ContainerContext) Save(ctx context.Context) (saved []DataObject, err er
 	if err := ctx.Err(); err != nil {
 		return nil, store.AsFault(c.describe(ops), err)
 	}
+	var last outcome
 	err = c.options.Attempt(ctx, func(unknown bool) unitofwork.Outcome {
-		o := c.attempt(ctx, ops, unknown)
-		saved = o.saved
-		return unitofwork.Outcome{Err: o.err, Unknown: o.unknown, Transient: o.transient()}
+		last = c.attempt(ctx, ops, unknown)
+		return unitofwork.Outcome{Err: last.err, Unknown: last.unknown, Transient: last.transient()}
 	})
-	return saved, err
+	if err != nil {
+		return nil, c.explain(ctx, ops, last, err)
+	}
+	return last.saved, nil
+}
+
+// explain adds to a refusal that the container does not exist or has another partition key, because
+// the reply to a batch does not say so. It costs one read, and only after a refusal that is not
+// explained by a document.
+func (c *ContainerContext) explain(ctx context.Context, ops []operation, last outcome, err error) error {
+	created := !slices.ContainsFunc(ops, func(op operation) bool { return op.verb != verbCreate })
+	missing := last.status == http.StatusNotFound && (created || last.failed < 0 && len(ops) > 1)
+	if !missing && last.status != http.StatusBadRequest {
+		return err
+	}
+	ctx, cancel := c.options.WithAttemptTimeout(ctx)
+	defer cancel()
+	unfit := ContainerSpec{ID: c.container.ID(), PartitionKeyPath: "/" + cmp.Or(c.keyMember, PartitionKeyPath[1:])}.verify(ctx, c.container)
+	if _, unread := errors.AsType[*fault.Error](unfit); unfit == nil || unread {
+		return err
+	}
+	return fault.Wrap(fault.Internal, "container_unfit", "the store refused the request", fmt.Errorf("%w (%w)", unfit, err))
 }
 
 // attempt sends the operations once. If an earlier attempt may have caused the refusal, it

@@ -51,7 +51,7 @@ var outcomes = []outcomeCase{
 	{name: "region refuses writes", answers: slices.Repeat([]answer{status(403, "x-ms-substatus", "3")}, maxRegionRefusals), kind: fault.Unavailable, code: "store_unavailable", retry: 5 * time.Second},
 	{name: "region removed", answers: slices.Repeat([]answer{status(403, "x-ms-substatus", "1008")}, maxRegionRefusals), kind: fault.Unavailable, code: "store_unavailable", retry: 5 * time.Second},
 	{name: "forbidden", answers: []answer{status(403)}, kind: fault.Internal},
-	{name: "bad request", answers: []answer{status(400)}, kind: fault.Internal},
+	{name: "bad request", answers: []answer{status(400), status(503)}, kind: fault.Internal}, // the second is to the read of the container
 
 	// Refused for the moment: nothing was written, retry.
 	{name: "throttled, then stored", answers: []answer{status(429, store.HeaderRetryAfter, "1500"), stored(2)}, etags: []azcore.ETag{`"e0"`, `"e1"`}},

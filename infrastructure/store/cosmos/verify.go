@@ -69,7 +69,7 @@ func (s ContainerSpec) verify(ctx context.Context, container *azcosmos.Container
 	}
 	switch ttl := properties.DefaultTimeToLive; {
 	case s.TTL && (ttl == nil || *ttl != never):
-		faults = append(faults, fmt.Errorf("the container %q has the default TTL %s, it needs -1 (on, no default): change it", s.ID, describeTTL(ttl)))
+		faults = append(faults, fmt.Errorf("the container %q has the default TTL %s, it needs -1 (on, no default), otherwise its events never expire or all its documents do: az cosmosdb sql container update --name %s --ttl -1", s.ID, describeTTL(ttl), s.ID))
 	case ttl != nil && *ttl > 0:
 		faults = append(faults, &ExpiryError{Container: s.ID, TTL: *ttl})
 	}
