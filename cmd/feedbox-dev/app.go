@@ -36,6 +36,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	root := &cobra.Command{
 		Use:           "feedbox-dev",
 		Short:         "Run emulators, contacts API, relay and a demo subscriber",
+		Version:       console.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          noArgs,

@@ -10,6 +10,7 @@ import (
 
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -29,7 +30,7 @@ func newPage(environ []string, l net.Listener, emulators *emulators, e *endpoint
 		return nil, err
 	}
 	try := &trying{e: e, seen: seen}
-	return wiring.NewPage(cfg, relay, wiring.Params{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient()}, wiring.PageOptions{
+	return wiring.NewPage(cfg, relay, wiring.Params{Log: log, Version: console.Version(), CosmosTransport: emulators.cosmos.HTTPClient()}, wiring.PageOptions{
 		Title: "feedbox-dev", Actions: true, Receipts: seen,
 		After: append([]page.Section{try.section()}, sections...),
 		Links: []page.Link{{Title: "API", URL: e.API + "/docs"}, {Title: "Metrics", URL: e.Ops + "/metrics"}},

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/wiring"
 )
@@ -56,7 +57,7 @@ func relayCommand(errOut io.Writer, environ []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			app := fx.New(wiring.Relay(cfg, wiring.Params{Log: log, Version: "dev", DrainPoll: playgroundDrainPoll}))
+			app := fx.New(wiring.Relay(cfg, wiring.Params{Log: log, Version: console.Version(), DrainPoll: playgroundDrainPoll}))
 			return wiring.Run(ctx, app, func() {})
 		},
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/wiring"
 )
@@ -55,11 +56,11 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 	if err != nil {
 		return nil, err
 	}
-	shared, err := telemetry.Start(ctx, "feedbox-dev", &telemetry.Options{Version: "dev", LookupEnv: func(name string) (string, bool) { return config.Lookup(environ, name) }})
+	shared, err := telemetry.Start(ctx, "feedbox-dev", &telemetry.Options{Version: console.Version(), LookupEnv: func(name string) (string, bool) { return config.Lookup(environ, name) }})
 	if err != nil {
 		return nil, err
 	}
-	around := wiring.Params{Log: log, Version: "dev", CosmosTransport: emulators.cosmos.HTTPClient(), Telemetry: shared}
+	around := wiring.Params{Log: log, Version: console.Version(), CosmosTransport: emulators.cosmos.HTTPClient(), Telemetry: shared}
 	inAPI := around
 	if e.Page != "" {
 		inAPI.Home = http.RedirectHandler(e.Page+"/", http.StatusSeeOther)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"io"
-	"runtime/debug"
 
 	"feedbox/infrastructure/process/console"
 )
@@ -29,7 +28,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 Everything is configured by FEEDBOX_ environment variables: feedbox config print.
 Exit codes: 0 ok, 1 failure, 2 wrong usage or configuration, 3 a promise of the
 outbox is broken.`
-	root.Version = version()
+	root.Version = console.Version()
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -41,18 +40,4 @@ outbox is broken.`
 		printError(errOut, err)
 	}
 	return exitCode(err)
-}
-
-// version returns the revision that the binary was built from, else the module's version.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			return s.Value
-		}
-	}
-	return info.Main.Version
 }

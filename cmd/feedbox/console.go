@@ -46,7 +46,7 @@ func (p *program) serveConsole(ctx context.Context, cfg *config.Console, relay *
 	if err != nil {
 		return err
 	}
-	page, err := wiring.NewPage(cfg, relay, wiring.Params{Log: log, Version: version()}, wiring.PageOptions{Actions: actions})
+	page, err := wiring.NewPage(cfg, relay, wiring.Params{Log: log, Version: console.Version()}, wiring.PageOptions{Actions: actions})
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (p *program) serveConsole(ctx context.Context, cfg *config.Console, relay *
 	if err != nil {
 		return console.Advise(fmt.Errorf("listen on %s: %w", cfg.Listen, err), "stop the process that uses the address, or set FEEDBOX_CONSOLE_LISTEN to another one")
 	}
-	log.InfoContext(ctx, "operations page", "version", version(), "address", "http://"+listener.Addr().String()+cfg.Prefix+"/", "actions", actions, "config", cfg)
+	log.InfoContext(ctx, "operations page", "version", console.Version(), "address", "http://"+listener.Addr().String()+cfg.Prefix+"/", "actions", actions, "config", cfg)
 	return page.Run(ctx, listener)
 }
 

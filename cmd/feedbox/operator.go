@@ -50,7 +50,7 @@ func (p *program) operate(cmd *cobra.Command, needsBroker bool, limit duration, 
 		ctx, cancel = context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 		defer cancel()
 	}
-	o, err := wiring.Operator(cfg, wiring.Params{Log: slog.New(slog.DiscardHandler), Version: version()})
+	o, err := wiring.Operator(cfg, wiring.Params{Log: slog.New(slog.DiscardHandler), Version: console.Version()})
 	if err != nil {
 		return err
 	}

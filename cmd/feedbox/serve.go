@@ -55,12 +55,12 @@ func (p *program) serve(ctx context.Context, process operator.Process, logged co
 	if err != nil {
 		return console.Advise(err, "stop the process that uses the address, or set another one: FEEDBOX_API_LISTEN, FEEDBOX_OPS_LISTEN")
 	}
-	args := []any{"version", version(), "ops", sockets.Ops.Addr().String(), "config", cfg}
+	args := []any{"version", console.Version(), "ops", sockets.Ops.Addr().String(), "config", cfg}
 	if sockets.API != nil {
 		args = append(args, "api", sockets.API.Addr().String())
 	}
 	log.InfoContext(ctx, started[process], args...)
-	return adviseStart(wiring.Run(ctx, fx.New(module(wiring.Params{Sockets: sockets, Log: log, Version: version()})), nil), process)
+	return adviseStart(wiring.Run(ctx, fx.New(module(wiring.Params{Sockets: sockets, Log: log, Version: console.Version()})), nil), process)
 }
 
 // started has the first log message of each process.

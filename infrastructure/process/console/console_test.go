@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
@@ -131,5 +133,28 @@ func TestTableFitsATerminal(t *testing.T) {
 	_ = table.Write(&out, "")
 	if want := "<0a>     <1b>\n<0long>  <1b>\n"; out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
+	}
+}
+
+// Every program prints the same version, however it was built.
+func TestVersionIsThatOfTheChangelog(t *testing.T) {
+	text, err := os.ReadFile("../../../CHANGELOG.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	newest := regexp.MustCompile(`(?m)^## (\d\S+)`).FindSubmatch(text)
+	if newest == nil || string(newest[1]) != Release {
+		t.Errorf("the newest version of the changelog is %q, Release is %s", newest, Release)
+	}
+	revision := []debug.BuildSetting{{Key: "vcs.revision", Value: "25cd7f9a3c1b1111"}, {Key: "vcs.modified", Value: "true"}}
+	for want, info := range map[string]debug.BuildInfo{
+		Release:                            {Main: debug.Module{Version: "(devel)"}},
+		Release + "+25cd7f9a3c1b":          {Main: debug.Module{Version: "v0.0.0-20261127000000-25cd7f9a3c1b"}, Settings: revision[:1]},
+		Release + "+25cd7f9a3c1b.modified": {Main: debug.Module{Version: "(devel)"}, Settings: revision},
+		"1.4.2":                            {Main: debug.Module{Version: "v1.4.2"}, Settings: revision[:1]},
+	} {
+		if got := versionOf(&info); got != want {
+			t.Errorf("%s: %s, want %s", info.Main.Version, got, want)
+		}
 	}
 }
