@@ -34,11 +34,14 @@ type Publisher interface {
 	Publish(ctx context.Context, groups []Group) error
 }
 
-// BatchReport describes one batch that a publisher sent.
+// BatchReport describes one batch that a publisher sent, or could not send because it did not
+// reach its destination: the topic is missing, for example. Such a batch has no messages.
 type BatchReport struct {
-	Keys, Messages int
-	Took           time.Duration // until the broker's answer
-	Err            error         // nil: accepted
+	Keys     int
+	Messages int           // sent
+	Accepted int           // of Messages
+	Took     time.Duration // until the broker's answer
+	Err      error         // nil: accepted; as in KeyError
 }
 
 // Ranges is the ownership of feed ranges in this process.

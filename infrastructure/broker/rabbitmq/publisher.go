@@ -119,7 +119,11 @@ func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, 
 		ch = nil
 	}
 	if p.opts.Sent != nil {
-		p.opts.Sent(ctx, publish.Report(results, part, s.attempted, began))
+		accepted := 0
+		for _, g := range part {
+			accepted += results[g].Sent
+		}
+		p.opts.Sent(ctx, publish.Report(results, part, s.attempted, accepted, began))
 	}
 }
 

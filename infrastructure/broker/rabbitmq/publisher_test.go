@@ -96,9 +96,17 @@ func testPublisher(t *testing.T, server *servers.RabbitMQ) {
 	})
 
 	t.Run("missing exchange blocks", func(t *testing.T) {
-		p := publisher("nowhere", nil) // the channel may end at any message of a call
+		var wrong atomic.Int64
+		p := publisher("nowhere", &rabbitmq.PublisherOptions{Sent: func(_ context.Context, r relay.BatchReport) { // the channel may end at any message of a call
+			if r.Accepted != 0 || relay.ReasonOf(r.Err) != "exchange_not_found" {
+				wrong.Add(1)
+			}
+		}})
 		for range 30 {
 			wantAll(t, p.Publish(ctx, groups(60, 2)), 60, relay.Blocked, "exchange_not_found")
+		}
+		if n := wrong.Load(); n > 0 {
+			t.Errorf("%d reports do not say that the exchange is missing", n)
 		}
 	})
 
@@ -151,10 +159,16 @@ func testPublisher(t *testing.T, server *servers.RabbitMQ) {
 		}
 		bad := groups(3, 3)
 		bad[1].Messages[1].Body = make([]byte, 2000)
-		err := publisher("limits", &rabbitmq.PublisherOptions{MaxMessageBytes: 1000}).Publish(ctx, bad)
+		var accepted atomic.Int64
+		err := publisher("limits", &rabbitmq.PublisherOptions{MaxMessageBytes: 1000, Sent: func(_ context.Context, r relay.BatchReport) {
+			accepted.Add(int64(r.Accepted))
+		}}).Publish(ctx, bad)
 		failed, ok := errors.AsType[*relay.PublishError](err)
 		if !ok || len(failed.Keys) != 1 || failed.Keys[0].Group != 1 || failed.Keys[0].Sent != 1 || relay.ReasonOf(failed.Keys[0].Err) != "too_large" {
 			t.Errorf("got %v", err)
+		}
+		if accepted.Load() != 7 {
+			t.Errorf("%d messages reported as accepted, want the 7 beside the failed ones", accepted.Load())
 		}
 	})
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -394,14 +395,39 @@ func TestCloseSucceedsAfterTheBrokerHasEnded(t *testing.T) {
 	})
 }
 
-func TestPublishToAMissingTopicIsBlocked(t *testing.T) {
+// The link to a missing topic does not open, so no batch is sent. The failure is reported once a call all
+// the same, because otherwise a relay without a topic would count as one that has not sent yet.
+func TestPublishToAMissingTopicIsBlockedAndReported(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
-		p, err := NewPublisher(w.client, "nowhere", nil)
+		var reports reportLog
+		p, err := NewPublisher(w.client, "nowhere", &PublisherOptions{Sent: reports.add})
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: blocked entity_not_found")
+		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10), group("b", 10)}), "a after 0: blocked entity_not_found", "b after 0: blocked entity_not_found")
+		reports.want(t, "0 of 0 accepted, blocked entity_not_found")
 	})
+}
+
+// reportLog records the reports of a publisher.
+type reportLog struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (l *reportLog) add(_ context.Context, r relay.BatchReport) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all = append(l.all, fmt.Sprintf("%d of %d accepted, %s %s", r.Accepted, r.Messages, relay.ClassOf(r.Err), relay.ReasonOf(r.Err)))
+}
+
+func (l *reportLog) want(t *testing.T, want ...string) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !slices.Equal(l.all, want) {
+		t.Errorf("reported %q, want %q", l.all, want)
+	}
 }
 
 func TestPublishWithoutTheSendRight(t *testing.T) {
@@ -413,11 +439,13 @@ func TestPublishWithoutTheSendRight(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = client.Close(context.WithoutCancel(t.Context())) }()
-		p, err := NewPublisher(client, "contacts", nil)
+		var reports reportLog
+		p, err := NewPublisher(client, "contacts", &PublisherOptions{Sent: reports.add})
 		if err != nil {
 			t.Fatal(err)
 		}
 		wantFailed(t, p.Publish(t.Context(), []relay.Group{group("a", 10)}), "a after 0: outage unauthorized")
+		reports.want(t, "0 of 0 accepted, outage unauthorized")
 	})
 }
 

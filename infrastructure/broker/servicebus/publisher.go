@@ -33,8 +33,8 @@ type PublisherOptions struct {
 	// entity with partitions refuses such batches. The publisher then sends one batch per key from
 	// that time on.
 	PackKeys bool
-	// Sent, if set, is called after every batch. It must return quickly and be safe for concurrent
-	// use.
+	// Sent, if set, is called after every batch, and after a call that could not open the link. It
+	// must return quickly and be safe for concurrent use.
 	Sent func(ctx context.Context, r relay.BatchReport)
 	// Source is the CloudEvents source. Default: "/" and the name of the entity.
 	Source string

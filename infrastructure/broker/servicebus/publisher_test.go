@@ -390,7 +390,7 @@ func TestSentReportsTheContentOfABatch(t *testing.T) {
 			t.Fatalf("reported %+v, want two batches, the second busy", reports)
 		}
 		reports[1].Err = nil
-		if want := []relay.BatchReport{{Keys: 3, Messages: 4, Took: time.Second}, {Keys: 1, Messages: 1, Took: time.Second}}; !slices.Equal(reports, want) {
+		if want := []relay.BatchReport{{Keys: 3, Messages: 4, Accepted: 4, Took: time.Second}, {Keys: 1, Messages: 1, Took: time.Second}}; !slices.Equal(reports, want) {
 			t.Errorf("reported %+v, want %+v", reports, want)
 		}
 	})

@@ -166,6 +166,8 @@ func (s *sender) fill(b *batch, queue []item) (n int) {
 }
 
 // connect opens the link. After one failed attempt it returns the same error for all groups of the call.
+// That attempt is reported, because no batch will be: without the report a missing topic looks like an idle
+// relay.
 func (s *sender) connect(ctx context.Context) (maxBatch int, err error) {
 	if err := relay.Ended(ctx); err != nil {
 		return 0, err
@@ -173,11 +175,18 @@ func (s *sender) connect(ctx context.Context) (maxBatch int, err error) {
 	if err := s.connectErr.Load(); err != nil {
 		return 0, *err
 	}
+	began := time.Now()
 	maxBatch, err = s.publisher.connect(ctx)
-	if err != nil {
-		s.connectErr.CompareAndSwap(nil, &err)
+	if err != nil && s.connectErr.CompareAndSwap(nil, &err) {
+		s.report(ctx, relay.BatchReport{Took: time.Since(began), Err: err})
 	}
 	return maxBatch, err
+}
+
+func (s *sender) report(ctx context.Context, r relay.BatchReport) {
+	if sent := s.publisher.opts.Sent; sent != nil {
+		sent(ctx, r)
+	}
 }
 
 // transmit sends m, which is a message or a batch of items. If the link had ended, transmit attaches
@@ -190,9 +199,11 @@ func (s *sender) transmit(ctx context.Context, m *amqp.Message, items []item) er
 			err = s.try(ctx, m)
 		}
 	}
-	if sent := s.publisher.opts.Sent; sent != nil {
-		sent(ctx, relay.BatchReport{Keys: keysOf(items), Messages: len(items), Took: time.Since(began), Err: err})
+	r := relay.BatchReport{Keys: keysOf(items), Messages: len(items), Took: time.Since(began), Err: err}
+	if err == nil {
+		r.Accepted = len(items)
 	}
+	s.report(ctx, r)
 	return err
 }
 

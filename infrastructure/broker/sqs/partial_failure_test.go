@@ -1,6 +1,7 @@
 package sqs_test
 
 import (
+	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
@@ -25,7 +26,7 @@ type request struct {
 }
 
 // newPublisherTo returns a publisher to a service that responds to requests with the result of f.
-func newPublisherTo(t *testing.T, f func(r request) (status int, body any)) *sqs.Publisher {
+func newPublisherTo(t *testing.T, o *sqs.PublisherOptions, f func(r request) (status int, body any)) *sqs.Publisher {
 	t.Helper()
 	tr := &transport{}
 	answer := func(r *http.Request) (*http.Response, error) {
@@ -41,7 +42,7 @@ func newPublisherTo(t *testing.T, f func(r request) (status int, body any)) *sqs
 		}, err
 	}
 	tr.respond.Store(&answer)
-	p, err := sqs.NewPublisher(newClient("http://sqs.example", tr), "http://sqs.example/1/q.fifo", nil)
+	p, err := sqs.NewPublisher(newClient("http://sqs.example", tr), "http://sqs.example/1/q.fifo", o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,8 +69,13 @@ type (
 // A failed message blocks only its key. A message that the response does not list is not sent.
 func TestPartialFailureBlocksOnlyItsKeys(t *testing.T) {
 	var mu sync.Mutex
-	seen := map[string]int{}
-	p := newPublisherTo(t, func(r request) (int, any) {
+	seen, accepted := map[string]int{}, 0
+	o := &sqs.PublisherOptions{Sent: func(_ context.Context, r relay.BatchReport) {
+		mu.Lock()
+		defer mu.Unlock()
+		accepted += r.Accepted
+	}}
+	p := newPublisherTo(t, o, func(r request) (int, any) {
 		mu.Lock()
 		defer mu.Unlock()
 		var a answer
@@ -106,6 +112,9 @@ func TestPartialFailureBlocksOnlyItsKeys(t *testing.T) {
 			t.Errorf("%s was sent after a failed message of its key", never)
 		}
 	}
+	if accepted != 8 {
+		t.Errorf("%d messages reported as accepted, want the 8 beside the failed ones", accepted)
+	}
 	for id, n := range seen {
 		if n != 1 {
 			t.Errorf("%s was sent %d times", id, n)
@@ -115,7 +124,7 @@ func TestPartialFailureBlocksOnlyItsKeys(t *testing.T) {
 
 // SQS may refuse a request for any of its messages.
 func TestRefusedRequestRefusesOnlyASingleMessage(t *testing.T) {
-	p := newPublisherTo(t, func(request) (int, any) {
+	p := newPublisherTo(t, nil, func(request) (int, any) {
 		return http.StatusBadRequest, map[string]string{"__type": "com.amazonaws.sqs#InvalidMessageContents", "message": "no"}
 	})
 	want(t, p.Publish(t.Context(), groups(2, 1)), []int{0, 1}, relay.Outage, "malformed")
@@ -125,7 +134,7 @@ func TestRefusedRequestRefusesOnlyASingleMessage(t *testing.T) {
 }
 
 func TestInvalidCharactersAreRefusedBeforeSending(t *testing.T) {
-	p := newPublisherTo(t, func(request) (int, any) {
+	p := newPublisherTo(t, nil, func(request) (int, any) {
 		t.Error("the message was sent")
 		return http.StatusOK, answer{}
 	})

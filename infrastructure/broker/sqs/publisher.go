@@ -158,7 +158,13 @@ func (c *call) send(ctx context.Context, request []int, entries []types.SendMess
 		c.setResults(request, answer)
 	}
 	if c.opts.Sent != nil {
-		c.opts.Sent(ctx, publish.Report(c.results, request, len(request), began))
+		accepted := 0
+		for _, g := range request {
+			if c.results[g].Err == nil {
+				accepted++
+			}
+		}
+		c.opts.Sent(ctx, publish.Report(c.results, request, len(request), accepted, began))
 	}
 }
 

@@ -43,13 +43,30 @@ func (d *Dependency) Note(err error) {
 	}
 }
 
-// Batch records the outcome of a batch of the publisher. A refused message is an answer.
+// Batch records the outcome of a batch of the publisher. The broker works if it accepted a
+// message, or refused one for a fault of the message alone. An ambiguous refusal may be a fault of
+// the broker's set-up, so it proves neither; Pauses records it if the relay decides that it is. A
+// message that the publisher itself refused was not sent. An unclassified error is the end of the
+// caller's context, for example of the lease.
 func (d *Dependency) Batch(r relay.BatchReport) {
-	if r.Err != nil && relay.ClassOf(r.Err) == relay.Refused {
+	e, classified := errors.AsType[*relay.Error](r.Err)
+	refused := classified && e.Class == relay.Refused
+	switch {
+	case r.Err == nil, refused && (r.Accepted > 0 || r.Messages > 0 && !e.Ambiguous):
 		d.Note(nil)
-		return
+	case classified && !refused:
+		d.Note(r.Err)
 	}
-	d.Note(r.Err)
+}
+
+// Pauses adds to the relay's hooks that a pause of all sends is a failure of the broker.
+func (d *Dependency) Pauses(next relay.Observer) relay.Observer {
+	paused := next.Paused
+	next.Paused = func(ctx context.Context, p relay.Pause) {
+		d.Note(p.Err)
+		paused(ctx, p)
+	}
+	return next
 }
 
 // Failing reports whether the last use failed.
@@ -101,21 +118,21 @@ func (d Dependencies) States() map[string]State {
 	return states
 }
 
-// Register adds a gauge that is 1 while a dependency answers and 0 while it fails. Several
-// of one process may register; each tells of its own.
+// Register adds a gauge that is 1 while a dependency answers and 0 while it fails. A dependency
+// that was not used yet is omitted, because its state is unknown. Several of one process may
+// register; each reports its own.
 func (d Dependencies) Register(meters metric.MeterProvider) error {
 	meter := meters.Meter("feedbox/dependencies")
 	gauge, err := meter.Int64ObservableGauge("outbox.dependency.up", metric.WithUnit("{dependency}"),
-		metric.WithDescription("1 if the last use of the service succeeded, 0 if it failed"))
+		metric.WithDescription("1 if the last use of the service succeeded, 0 if it failed; absent before the first use"))
 	if err == nil {
 		// A callback given with the instrument would be that of the first alone.
 		_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-			for name, one := range d {
-				up := int64(1)
-				if one.Failing() {
-					up = 0
+			for name, state := range d.States() {
+				up, known := map[string]int64{"ok": 1, "failing": 0}[state.Status]
+				if known {
+					o.ObserveInt64(gauge, up, metric.WithAttributes(attribute.String("dependency", name)))
 				}
-				o.ObserveInt64(gauge, up, metric.WithAttributes(attribute.String("dependency", name)))
 			}
 			return nil
 		}, gauge)

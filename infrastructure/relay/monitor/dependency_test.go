@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,7 +44,7 @@ func TestReadinessReportsDependencies(t *testing.T) {
 		t.Errorf("before the first use: %d %+v", status, got)
 	}
 	needs["cosmos"].Note(nil)
-	needs["serviceBus"].Batch(relay.BatchReport{Err: &relay.Error{Class: relay.Refused, Reason: "too_large"}})
+	needs["serviceBus"].Batch(relay.BatchReport{Messages: 1, Err: &relay.Error{Class: relay.Refused, Reason: "too_large"}})
 	if _, got := probe(); got["cosmos"].Status != "ok" || got["serviceBus"].Status != "ok" || !got["cosmos"].Answered.Equal(now) {
 		t.Errorf("while both answer: %+v", got)
 	}
@@ -66,6 +67,47 @@ func TestReadinessReportsDependencies(t *testing.T) {
 	needs["cosmos"].Note(nil)
 	if _, got := probe(); got["cosmos"].Status != "ok" || got["cosmos"].Error != "" {
 		t.Errorf("after the outage: %+v", got)
+	}
+}
+
+// A message that is refused alone is an answer of a broker that works. A missing topic, queue or right is not,
+// and neither is a message that was never sent.
+func TestBrokerWorksOnlyIfItAnswers(t *testing.T) {
+	batch := func(messages, accepted int, err error) relay.BatchReport {
+		return relay.BatchReport{Messages: messages, Accepted: accepted, Err: err}
+	}
+	failure := func(class relay.Class, ambiguous bool) error {
+		return fmt.Errorf("send: %w", &relay.Error{Class: class, Ambiguous: ambiguous, Reason: "x"})
+	}
+	for _, tc := range []struct {
+		name string
+		r    relay.BatchReport
+		want string // after "ok" and after "failing"
+	}{
+		{"accepted", batch(2, 2, nil), "ok ok"},
+		{"the link to a missing topic does not open", batch(0, 0, failure(relay.Blocked, false)), "failing failing"},
+		{"no queue is bound for some messages", batch(2, 1, failure(relay.Blocked, false)), "failing failing"},
+		{"outage", batch(1, 0, failure(relay.Outage, true)), "failing failing"},
+		{"message refused for its fault", batch(1, 0, failure(relay.Refused, false)), "ok ok"},
+		{"message refused for a fault of it or of the set-up", batch(1, 0, failure(relay.Refused, true)), "ok failing"},
+		{"the same beside an accepted message", batch(2, 1, failure(relay.Refused, true)), "ok ok"},
+		{"message refused by the publisher", batch(0, 0, failure(relay.Refused, false)), "ok failing"},
+		{"the lease ended during a send", batch(1, 0, fmt.Errorf("send: %w", context.DeadlineExceeded)), "ok failing"},
+	} {
+		d := NewDependencies(time.Now, "b")["b"]
+		d.Note(nil)
+		d.Batch(tc.r)
+		got := d.state().Status
+		d.Note(errors.New("away"))
+		d.Batch(tc.r)
+		if got += " " + d.state().Status; got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
+		}
+	}
+	d, next := NewDependencies(time.Now, "b")["b"], 0
+	d.Pauses(relay.Observer{Paused: func(context.Context, relay.Pause) { next++ }}).Paused(t.Context(), relay.Pause{Err: failure(relay.Blocked, false)})
+	if !d.Failing() || next != 1 {
+		t.Errorf("a pause of all sends: failing %t, next hook called %d times", d.Failing(), next)
 	}
 }
 

@@ -89,12 +89,12 @@ func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metri
 // Batch counts a batch of the publisher. error.type has the reason of a failure, such as
 // "send_timeout".
 func (m *Metrics) Batch(ctx context.Context, r relay.BatchReport) {
+	m.sent.Add(ctx, int64(r.Accepted), m.destination)
 	if r.Err != nil {
 		m.sendTook.Record(ctx, r.Took.Seconds(), m.destination, metric.WithAttributes(attribute.String("error.type", relay.ReasonOf(r.Err))))
 		return
 	}
 	m.sendTook.Record(ctx, r.Took.Seconds(), m.destination)
-	m.sent.Add(ctx, int64(r.Messages), m.destination)
 }
 
 // Hooks adds counting to the relay's hooks.

@@ -57,7 +57,8 @@ func allMetrics(t *testing.T) string {
 			{Lease: changefeed.Lease{ID: "p..80-FF"}, Unknown: changefeed.UnknownUnread},
 		}
 	}
-	needs := NewDependencies(time.Now, "cosmos", "serviceBus")
+	needs := NewDependencies(time.Now, "cosmos", "serviceBus", "not used yet")
+	needs["cosmos"].Note(nil)
 	needs["serviceBus"].Note(errors.New("away"))
 	held := func() time.Duration { return time.Minute }
 	lags := &LagGauge{Lag: lag, Failing: needs["cosmos"].Failing, Now: time.Now, Held: held}
@@ -72,7 +73,8 @@ func allMetrics(t *testing.T) string {
 	gauge.Lot = &gates{err: errors.New("away")} // which changes nothing
 	gauge.count(t.Context())
 
-	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Took: time.Millisecond})
+	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Accepted: 1, Took: time.Millisecond})
+	m.Batch(t.Context(), relay.BatchReport{Messages: 3, Accepted: 2, Took: time.Millisecond, Err: &relay.Error{Class: relay.Blocked, Reason: "no_queue"}})
 	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Took: 15 * time.Second, Err: &relay.Error{Class: relay.Outage, Reason: "send_timeout"}})
 	now := time.Date(2026, 1, 31, 8, 0, 2, 0, time.UTC)
 	publisher := &timedPublisher{Publisher: accepting{&relay.PublishError{Keys: []relay.KeyError{{Group: 1, Sent: 1, Err: errors.New("x")}}}}, took: m.delivered, now: func() time.Time { return now }}
@@ -117,6 +119,7 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 		`(?m)^outbox_delivery_duration_seconds_count\{.*\} 4$`, // what was not accepted, or tells no time, does not count
 		`(?m)^outbox_delivery_duration_seconds_sum\{.*\} 4\.5$`,
 		`(?m)^outbox_dependency_up\{dependency="cosmos".*\} 1$`, `(?m)^outbox_dependency_up\{dependency="serviceBus".*\} 0$`,
+		`(?m)^messaging_client_sent_messages_total\{.*\} 3$`, // also those beside a failed message
 		`(?m)^outbox_lag\{lease="[0-9a-f]{8}".*\} 3$`,
 		`(?m)^outbox_lag_unknown\{.*reason="unread".*\} 1$`,
 		`(?m)^outbox_range_paused\{.*\} 1$`, `(?m)^outbox_range_paused\{.*\} 0$`,
@@ -132,6 +135,9 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 		if got := strings.Count(text, "\n"+name); got != want {
 			t.Errorf("%d series %s, want %d: what is unknown is absent", got, name, want)
 		}
+	}
+	if strings.Contains(text, "not used yet") {
+		t.Error("a dependency that was not used yet has a series, as if it were known to be up or down")
 	}
 }
 

@@ -286,9 +286,31 @@ func TestOptionsReachTheParts(t *testing.T) {
 		if asked.Load() != 3 {
 			t.Errorf("pages of %d are asked for, want 3 as the relay was told, whatever suits the store", asked.Load())
 		}
-		b.report(t.Context(), relay.BatchReport{Err: errors.New("away")})
+		b.report(t.Context(), relay.BatchReport{Err: &relay.Error{Class: relay.Blocked, Reason: "entity_not_found"}})
 		if !b.o.Needs["broker"].Failing() || b.o.Needs["memory"].Failing() {
 			t.Error("a batch that failed is not told of the broker")
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A broker that refuses every key as it would refuse one bad message has a fault of its set-up.
+func TestRefusalOfEveryKeyIsAFailureOfTheBroker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.o.Needs = monitor.NewDependencies(time.Now, "memory", "broker")
+		b.publish = func(context.Context, *relay.Group) error {
+			return &relay.Error{Class: relay.Refused, Ambiguous: true, Reason: "not_allowed"}
+		}
+		for n := range 5 {
+			b.put(fmt.Sprint("k", n), fmt.Sprint("e", n), 1)
+		}
+		stop := b.run()
+		time.Sleep(time.Minute)
+		if !b.o.Needs["broker"].Failing() {
+			t.Error("sends are paused because the broker refuses every key, and it counts as one that works")
 		}
 		if err := stop(); err != nil {
 			t.Error(err)

@@ -1,7 +1,6 @@
 package publish
 
 import (
-	"cmp"
 	"time"
 
 	"feedbox/application/relay"
@@ -38,11 +37,14 @@ func Failed(results []relay.KeyError) error {
 }
 
 // Report returns the report of a batch. sent contains the indexes of its groups in results, which has
-// the results of all groups of the call.
-func Report(results []relay.KeyError, sent []int, messages int, began time.Time) relay.BatchReport {
-	r := relay.BatchReport{Keys: len(sent), Messages: messages, Took: time.Since(began)}
+// the results of all groups of the call. Its error is that of the first group that the broker failed, or
+// else of the first refused message, because a refused message must not hide that a queue is missing.
+func Report(results []relay.KeyError, sent []int, messages, accepted int, began time.Time) relay.BatchReport {
+	r := relay.BatchReport{Keys: len(sent), Messages: messages, Accepted: accepted, Took: time.Since(began)}
 	for _, g := range sent {
-		r.Err = cmp.Or(r.Err, results[g].Err)
+		if err := results[g].Err; r.Err == nil || err != nil && relay.ClassOf(r.Err) == relay.Refused && relay.ClassOf(err) != relay.Refused {
+			r.Err = err
+		}
 	}
 	return r
 }
