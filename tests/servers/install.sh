@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Installs what tests need of others and is missing: a browser, PostgreSQL, RabbitMQ (Debian's
-# packages, as root) and moto (a Python package, into .cache/moto). What cannot be installed is
-# said, and the tests that need it skip.
+# Installs third-party programs that tests need: a browser, PostgreSQL, RabbitMQ, promtool
+# (Debian's packages, as root) and moto (a Python package, into .cache/moto). It reports what
+# cannot be installed; the tests that need it skip.
 set -u
 cd "$(dirname "$0")/../.."
 missing=()
 command -v chromium >/dev/null || missing+=(chromium)
 [ -d /usr/lib/postgresql ] || missing+=(postgresql)
 [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing+=(rabbitmq-server)
+command -v promtool >/dev/null || missing+=(prometheus)
 if [ ${#missing[@]} -gt 0 ]; then
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
     echo "NOT INSTALLED, their tests will skip: ${missing[*]} (needs root and apt-get)"

@@ -80,10 +80,30 @@ func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metri
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("relay metrics: %w", err)
 	}
-	// These start at zero, because a rule on their increase would miss a first value of 1.
-	m.expired.Add(context.Background(), 0) //nolint:forbidigo // constructors have none; nothing here blocks
-	m.unread.Add(context.Background(), 0)  //nolint:forbidigo // see above
+	m.zero()
 	return m, nil
+}
+
+// zero creates the series of all counters, because Prometheus sees no increase in a series that
+// appears with the value 1. Therefore parked and retries have no attribute for the reason: its
+// values are not known in advance. The log and error.type of the send duration have it.
+func (m *Metrics) zero() {
+	ctx := context.Background() //nolint:forbidigo // constructors have none; nothing here blocks
+	m.sent.Add(ctx, 0, m.destination)
+	for _, c := range []metric.Int64Counter{m.suspected, m.parked, m.expired, m.retries, m.unread} {
+		c.Add(ctx, 0)
+	}
+	for _, kind := range []string{"acquired", "released", "lost"} {
+		m.moved(0, 0, kind)
+	}
+	m.charge.Add(ctx, 0)
+}
+
+// moved counts changes of ownership, and adds leases to the number of owned ones.
+func (m *Metrics) moved(changes, leases int64, kind string) {
+	ctx := context.Background() //nolint:forbidigo // the processor's hooks have none
+	m.leases.Add(ctx, leases)
+	m.moves.Add(ctx, changes, metric.WithAttributes(attribute.String("kind", kind)))
 }
 
 // Batch counts a batch of the publisher. error.type has the reason of a failure, such as
@@ -107,11 +127,11 @@ func (m *Metrics) Hooks(next relay.Observer, now func() time.Time) relay.Observe
 			}
 		},
 		Paused: func(ctx context.Context, p relay.Pause) {
-			m.retries.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", relay.ReasonOf(p.Err))))
+			m.retries.Add(ctx, 1)
 			next.Paused(ctx, p)
 		},
 		Parked: func(ctx context.Context, e relay.ParkedEvent) {
-			m.parked.Add(ctx, 1, metric.WithAttributes(attribute.String("reason", e.Reason)))
+			m.parked.Add(ctx, 1)
 			next.Parked(ctx, e)
 		},
 		Newer: next.Newer,
@@ -131,14 +151,10 @@ func (m *Metrics) Hooks(next relay.Observer, now func() time.Time) relay.Observe
 // Observer counts what the processor does.
 func (m *Metrics) Observer() *changefeed.Observer {
 	ctx := context.Background() //nolint:forbidigo // the processor's hooks have no context
-	moved := func(leases int64, kind string) {
-		m.leases.Add(ctx, leases)
-		m.moves.Add(ctx, 1, metric.WithAttributes(attribute.String("kind", kind)))
-	}
 	return &changefeed.Observer{
-		LeaseAcquired: func(changefeed.LeaseAcquired) { moved(1, "acquired") },
-		LeaseReleased: func(changefeed.LeaseReleased) { moved(-1, "released") },
-		LeaseLost:     func(changefeed.LeaseLost) { moved(-1, "lost") },
+		LeaseAcquired: func(changefeed.LeaseAcquired) { m.moved(1, 1, "acquired") },
+		LeaseReleased: func(changefeed.LeaseReleased) { m.moved(1, -1, "released") },
+		LeaseLost:     func(changefeed.LeaseLost) { m.moved(1, -1, "lost") },
 		PageRead: func(e changefeed.PageRead) {
 			m.readTook.Record(ctx, e.Took.Seconds())
 			m.charge.Add(ctx, e.RequestCharge)

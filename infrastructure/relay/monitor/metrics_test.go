@@ -144,13 +144,54 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 var (
 	series    = regexp.MustCompile(`\b((?:outbox|messaging|http|azure|process|go)_[a-z0-9_]+)(?:\{([^}]*)\})?`)
 	labelName = regexp.MustCompile(`([a-z_]+)\s*(?:=~|!~|!=|=)`)
+	bound     = regexp.MustCompile(`\ble=~?"([^"]*)"`)
 	grouping  = regexp.MustCompile(`\bby \(([a-z_, ]+)\)`)
 )
+
+// counted finds the counters in an expression: name, matchers.
+var counted = regexp.MustCompile(`(?:rate|increase)\(((?:outbox|messaging|azure)_[a-z0-9_]+_total)(?:\{([^}]*)\})?`)
+
+// increase() of a series that appears with the value 1 is 0. So every counter of an alert or a panel must be 0
+// from the start of a relay, with the labels that the expression selects and groups by.
+func TestCountersOfAlertsAndDashboardStartAtZero(t *testing.T) {
+	tel, err := telemetry.Start(t.Context(), "feedbox-test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = tel.Shutdown(context.WithoutCancel(t.Context())) })
+	if _, err := NewMetrics(tel.Meters, "servicebus", "contacts"); err != nil {
+		t.Fatal(err)
+	}
+	scrape := httptest.NewRecorder()
+	tel.Metrics.ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	found := 0
+	for where, expression := range expressions(t) {
+		for _, counter := range counted.FindAllStringSubmatch(expression, -1) {
+			found++
+			labels := strings.FieldsFunc(counter[2], func(r rune) bool { return r == ',' })
+			for _, by := range grouping.FindAllStringSubmatch(expression, -1) {
+				for l := range strings.SplitSeq(by[1], ",") {
+					labels = append(labels, strings.TrimSpace(l)+`="`)
+				}
+			}
+			if !slices.ContainsFunc(strings.Split(scrape.Body.String(), "\n"), func(line string) bool {
+				return strings.HasPrefix(line, counter[1]) && strings.HasSuffix(line, " 0") &&
+					!slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(line, l) })
+			}) {
+				t.Errorf("%s: %s does not start at 0 with %q", where, counter[1], labels)
+			}
+		}
+	}
+	if found < 6 {
+		t.Errorf("only %d counters in the expressions", found)
+	}
+}
 
 // Alerts and dashboard of the deployment speak of metrics and labels that are there.
 func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 	served := map[string][]string{} // labels, by metric
-	for line := range strings.Lines(allMetrics(t)) {
+	text := allMetrics(t)
+	for line := range strings.Lines(text) {
 		if found := series.FindStringSubmatch(line); found != nil && !strings.HasPrefix(line, "#") {
 			for _, l := range labelName.FindAllStringSubmatch(found[2], -1) {
 				served[found[1]] = append(served[found[1]], l[1])
@@ -171,6 +212,12 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 			for _, l := range labelName.FindAllStringSubmatch(u[2], -1) {
 				if !slices.Contains(served[u[1]], l[1]) {
 					t.Errorf("%s: %s has no label %s", where, u[1], l[1])
+				}
+			}
+			// Prometheus 2 has the bound as served, such as 600; Prometheus 3 writes it as 600.0.
+			if le := bound.FindStringSubmatch(u[2]); le != nil {
+				if all := regexp.MustCompile("^(" + le[1] + ")$"); !all.MatchString("600") || !all.MatchString("600.0") || !strings.Contains(text, `le="600"`) {
+					t.Errorf("%s: no bucket of %s has the bound %s in both ways of writing it", where, u[1], le[1])
 				}
 			}
 			labels = append(labels, served[u[1]]...)

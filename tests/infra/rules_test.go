@@ -1,0 +1,208 @@
+package infra
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+)
+
+// alertCase has the series of one situation, in promtool's notation with a sample each 30 s, and
+// whether the alert fires at the time at. A firing case has the summary that the operator reads.
+type alertCase struct {
+	alert  string
+	at     string
+	series []string          // pairs: name, values
+	fires  string            // the summary; "": silent
+	labels map[string]string // besides the severity
+}
+
+const (
+	retries  = `outbox_send_retries_total{instance="a"}`
+	accepted = `messaging_client_sent_messages_total{instance="a"}`
+	failed   = `messaging_client_operation_duration_seconds_count{instance="a",error_type="entity_not_found"}`
+	oldest   = `outbox_oldest_unpublished_seconds{lease="l1"}`
+	resent   = `outbox_resent_age_seconds_count{instance="a"}`
+	inWindow = `outbox_resent_age_seconds_bucket{instance="a",le="600"}`
+	lost     = `outbox_lease_transitions_total{instance="a",kind="lost"}`
+	expired  = `outbox_events_expired_total{instance="a"}`
+
+	acceptsNothing = "sends are tried and the broker accepts nothing; run feedbox doctor for the cause"
+	beyondWindow   = "events older than the default duplicate window of 10 minutes were sent again: consumers may see them twice"
+	noRelay        = "no relay owns a lease, so no event is sent"
+)
+
+var alertCases = []alertCase{
+	{alert: "FeedboxNoRelay", at: "5m", series: []string{`outbox_lease_owned{instance="a"}`, "0x20"}, fires: noRelay},
+	{alert: "FeedboxNoRelay", at: "5m", fires: noRelay}, // nothing is scraped
+	{alert: "FeedboxNoRelay", at: "5m", series: []string{`outbox_lease_owned{instance="a"}`, "0x20", `outbox_lease_owned{instance="b"}`, "2x20"}},
+	{alert: "FeedboxNoRelay", at: "6m", series: []string{`outbox_lease_owned{instance="a"}`, "2x10 0x10"}}, // a minute, as in a deployment
+
+	{alert: "FeedboxEventsGrowOld", at: "6m", series: []string{oldest, "400x20"}, fires: "the oldest unsent event is 6m 40s old; run feedbox lag and feedbox doctor"},
+	{alert: "FeedboxEventsGrowOld", at: "6m", series: []string{oldest, "200x20"}},
+	{alert: "FeedboxEventsWillExpire", at: "6m", series: []string{oldest, "216001x20"}, fires: "the oldest unsent event is 2d 12h 0m 1s old, more than a quarter of FEEDBOX_EVENT_TTL, after which it is lost"},
+	{alert: "FeedboxEventsWillExpire", at: "6m", series: []string{oldest, "216000x20"}},
+	{alert: "FeedboxEventsExpired", at: "6m", series: []string{expired, "0x10 1x10"}, fires: "events expired before they were sent; consumers must read the contacts themselves", labels: map[string]string{"instance": "a"}},
+	{alert: "FeedboxEventsExpired", at: "30m", series: []string{expired, "0x10 1x90"}},
+
+	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "2x20"}, fires: "2 contacts are parked; run feedbox parked ls"},
+	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "0x20"}},
+
+	{alert: "FeedboxBrokerAcceptsNothing", at: "10m", series: []string{retries, "0x10 0+6x20", accepted, "0+900x10 9000x20"}, fires: acceptsNothing}, // an outage after 5 min
+	{alert: "FeedboxBrokerAcceptsNothing", at: "6m", series: []string{retries, "0x20", failed, "1+6x20", accepted, "0x20"}, fires: acceptsNothing},   // one key, a topic that never existed
+	{alert: "FeedboxBrokerAcceptsNothing", at: "10m", series: []string{retries, "0+0.5x40", accepted, "0+30000x40"}},                                 // one retry a minute among 1,000 accepted a second
+	{alert: "FeedboxBrokerAcceptsNothing", at: "10m", series: []string{retries, "7x40", failed, "9x40", accepted, "9000x40"}},                        // idle after an outage
+	{alert: "FeedboxBrokerAcceptsNothing", at: "7m", series: []string{retries, "0x40", failed, "0x10 1x30", accepted, "9000x40"}},                    // one message refused, then nothing to send
+
+	{alert: "FeedboxDependencyFails", at: "3m", series: []string{`outbox_dependency_up{dependency="serviceBus"}`, "0x20", `outbox_dependency_up{dependency="cosmos"}`, "1x20"}, fires: "serviceBus does not answer or refuses; see the body of /readyz and feedbox doctor", labels: map[string]string{"dependency": "serviceBus"}},
+	{alert: "FeedboxDependencyFails", at: "3m", series: []string{`outbox_dependency_up{dependency="serviceBus"}`, "1x20"}},
+
+	{alert: "FeedboxDeliverySlow", at: "16m", series: buckets("outbox_delivery_duration_seconds_bucket", "10", "30"), fires: "one event in a hundred takes 29.8s from commit to the broker"},
+	{alert: "FeedboxDeliverySlow", at: "16m", series: buckets("outbox_delivery_duration_seconds_bucket", "0.5", "1")},
+
+	{alert: "FeedboxBeyondDuplicateWindow", at: "8m", series: []string{resent, "1x10 2x10", inWindow, "1x20"}, fires: beyondWindow},
+	{alert: "FeedboxBeyondDuplicateWindow", at: "8m", series: []string{resent, "_x10 1x10", inWindow, "_x10 0x10"}, fires: beyondWindow}, // the first page after a restart
+	{alert: "FeedboxBeyondDuplicateWindow", at: "8m", series: []string{resent, "0+1x20", inWindow, "0+1x20"}},
+	{alert: "FeedboxBeyondDuplicateWindow", at: "3h", series: []string{resent, "_x10 1x400", inWindow, "_x10 0x400"}},
+
+	{alert: "FeedboxLeasesUneasy", at: "15m", series: []string{lost, "0+1x40"}, fires: "leases are lost repeatedly: relays are too slow or compete"},
+	{alert: "FeedboxLeasesUneasy", at: "15m", series: []string{lost, "0x10 2x30", `outbox_lease_transitions_total{instance="a",kind="acquired"}`, "0+5x40"}},
+
+	{alert: "FeedboxAPIFails", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="503"}`, "0+2x40", `http_server_request_duration_seconds_count{http_response_status_code="200"}`, "0+8x40"}, fires: "20% of the requests fail"},
+	{alert: "FeedboxAPIFails", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="503"}`, "0+1x40", `http_server_request_duration_seconds_count{http_response_status_code="200"}`, "0+999x40"}},
+	{alert: "FeedboxAPISlow", at: "16m", series: buckets("http_server_request_duration_seconds_bucket", "1", "2.5"), fires: "one request in a hundred takes 2.485s"},
+	{alert: "FeedboxAPISlow", at: "16m", series: buckets("http_server_request_duration_seconds_bucket", "0.1", "0.25")},
+}
+
+// buckets returns the series of a histogram of which all values are in the bucket of the second bound.
+func buckets(name, below, bound string) []string {
+	return []string{name + `{le="` + below + `"}`, "0x40", name + `{le="` + bound + `"}`, "0+10x40", name + `{le="+Inf"}`, "0+10x40"}
+}
+
+const rulesFile = "bicep/kubernetes/monitoring/rules.yaml"
+
+// promRules is the part of rules.yaml that the cases depend on.
+type promRules struct {
+	Spec struct {
+		Groups []struct {
+			Rules []struct {
+				Alert  string
+				Labels map[string]string
+			}
+		}
+	}
+}
+
+// TestEveryAlertHasAFiringAndASilentCase needs no promtool.
+func TestEveryAlertHasAFiringAndASilentCase(t *testing.T) {
+	for alert := range severities(t, readRules(t)) {
+		for what, fires := range map[string]bool{"fires": true, "is silent": false} {
+			if !slices.ContainsFunc(alertCases, func(c alertCase) bool { return c.alert == alert && (c.fires != "") == fires }) {
+				t.Errorf("%s: there is no case in which it %s", alert, what)
+			}
+		}
+	}
+}
+
+// TestAlertRules runs the cases, and then with mistakes in the rules that the cases must find.
+func TestAlertRules(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed: apt-get install prometheus")
+	}
+	text := readRules(t)
+	if out, err := testRules(t, promtool, text); err != nil {
+		t.Errorf("promtool test rules: %v\n%s", err, out)
+	}
+	for _, mistake := range []seed{
+		{old: "            and sum(increase(messaging_client_sent_messages_total[2m])) == 0\n"}, // fires although the broker accepts
+		{old: "or sum(increase(messaging_client_operation_duration_seconds_count{error_type!=\"\"}[2m])) > 0"},
+		{old: "[2m])) == 0\n          for: 3m", new: "[2m])) == 0\n          for: 1m"},
+		{old: `le=~"600|600.0"`, new: `le="600.0"`}, // Prometheus 2 has no such bucket
+		{old: "{{ $labels.dependency }}", new: "{{ $labels.need }}"},
+		{old: `kind="lost"`, new: `kind="acquired"`},
+	} {
+		if !strings.Contains(text, mistake.old) {
+			t.Fatalf("the rules no longer contain %q: seed another mistake", mistake.old)
+		}
+		if out, err := testRules(t, promtool, strings.ReplaceAll(text, mistake.old, mistake.new)); err == nil || !strings.Contains(out, "alertname:") {
+			t.Errorf("%q in place of %q was not found: %v\n%s", mistake.new, mistake.old, err, out)
+		}
+	}
+}
+
+func readRules(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, rulesFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// severities returns the severity of each alert.
+func severities(t *testing.T, text string) map[string]string {
+	t.Helper()
+	var rules promRules
+	if err := yaml.Unmarshal([]byte(text), &rules); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]string{}
+	for _, g := range rules.Spec.Groups {
+		for _, r := range g.Rules {
+			found[r.Alert] = r.Labels["severity"]
+		}
+	}
+	return found
+}
+
+// testRules runs the cases on the spec of a PrometheusRule.
+func testRules(t *testing.T, promtool, text string) (out string, err error) {
+	t.Helper()
+	type object = map[string]any
+	severity := severities(t, text)
+	var tests []any
+	for _, c := range alertCases {
+		if severity[c.alert] == "" {
+			t.Errorf("there is no alert %s, or it has no severity", c.alert)
+		}
+		series, expected := []any{}, []any{}
+		for i := 0; i < len(c.series); i += 2 {
+			series = append(series, object{"series": c.series[i], "values": c.series[i+1]})
+		}
+		if c.fires != "" {
+			labels := map[string]string{"severity": severity[c.alert]}
+			maps.Copy(labels, c.labels)
+			expected = append(expected, object{"exp_labels": labels, "exp_annotations": object{"summary": c.fires}})
+		}
+		tests = append(tests, object{"interval": "30s", "input_series": series, "alert_rule_test": []any{
+			object{"eval_time": c.at, "alertname": c.alert, "exp_alerts": expected},
+		}})
+	}
+	var resource struct{ Spec object }
+	if err := yaml.Unmarshal([]byte(text), &resource); err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for name, content := range map[string]any{
+		"rules.yaml": resource.Spec,
+		"cases.yaml": object{"rule_files": []string{"rules.yaml"}, "evaluation_interval": "30s", "tests": tests},
+	} {
+		encoded, err := yaml.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), encoded, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run := exec.CommandContext(t.Context(), promtool, "test", "rules", "cases.yaml")
+	run.Dir = folder
+	said, err := run.CombinedOutput()
+	return strings.TrimSpace(string(said)), err
+}
