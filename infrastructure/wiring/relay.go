@@ -63,6 +63,7 @@ func newRelay(cfg *config.Relay, p Params, store relayport.Store, broker relaypo
 		EventTTL:     cfg.EventTTL,
 		Logger:       log,
 		Meters:       t.Meters,
+		Tracers:      t.Exported(),
 		Needs:        needs,
 		WrapLeases:   withFailpoints,
 	})

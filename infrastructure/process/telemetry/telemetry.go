@@ -80,6 +80,15 @@ func describe(ctx context.Context, service string, o *Options) (*resource.Resour
 	return res, nil
 }
 
+// Exported returns Tracers, or nil if no exporter is configured. It is for parts whose spans have
+// no use but to be exported.
+func (t *Telemetry) Exported() trace.TracerProvider {
+	if !t.exporting {
+		return nil
+	}
+	return t.Tracers
+}
+
 // Shutdown flushes pending data and ends all exporters. ctx bounds it.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
 	var failed []error

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/metric/noop"
+	"go.opentelemetry.io/otel/trace"
 
 	"feedbox/changefeed"
 	"feedbox/infrastructure/relay/monitor"
@@ -49,6 +50,9 @@ type Options struct {
 	Logger *slog.Logger
 	// Meters take the metrics. Default: none.
 	Meters metric.MeterProvider
+	// Tracers take a span of each batch of events, in the traces of their requests. Default:
+	// none, and no cost.
+	Tracers trace.TracerProvider
 	// Needs record how the store and the broker answer, by their names. Default: not shared.
 	Needs monitor.Dependencies
 	// WrapLeases wraps the lease store, for tests. Default: not wrapped.

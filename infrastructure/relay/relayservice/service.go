@@ -56,7 +56,7 @@ func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.assemble(metrics, options.Needs[broker.Name]); err != nil {
+	if err := s.assemble(metrics, &broker); err != nil {
 		return nil, err
 	}
 	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].Failing, Now: time.Now, Held: store.Held}
@@ -64,11 +64,12 @@ func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, 
 }
 
 // assemble builds the parts between the feed and the publisher.
-func (s *Service) assemble(metrics *monitor.Metrics, broker *monitor.Dependency) error {
+func (s *Service) assemble(metrics *monitor.Metrics, broker *relayport.Broker) error {
 	log, lot := s.options.Logger, s.store.Parked
 	s.parked = &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log}
-	r, err := relay.New(s.store.Decoder, metrics.Timed(s.publisher, time.Now), &relay.Options{
-		Parked: lot, Now: time.Now, Observer: metrics.Hooks(broker.Pauses(monitor.RelayLog(log)), time.Now),
+	publisher := monitor.Traced(s.publisher, s.options.Tracers, broker.System, broker.Destination)
+	r, err := relay.New(s.store.Decoder, metrics.Timed(publisher, time.Now), &relay.Options{
+		Parked: lot, Now: time.Now, Observer: metrics.Hooks(s.options.Needs[broker.Name].Pauses(monitor.RelayLog(log)), time.Now),
 	})
 	if err != nil {
 		return err
