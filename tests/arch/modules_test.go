@@ -19,7 +19,7 @@ func TestRelayLinksOnlyItsOwnClients(t *testing.T) {
 			[]string{
 				"github.com/cespare/xxhash/v2", "github.com/google/uuid", "github.com/jackc/pgpassfile", "github.com/jackc/pgservicefile",
 				"github.com/jackc/pgx/v5", "github.com/jackc/puddle/v2", "github.com/rabbitmq/amqp091-go", "go.opentelemetry.io/otel",
-				"go.opentelemetry.io/otel/metric", "golang.org/x/sync", "golang.org/x/text",
+				"go.opentelemetry.io/otel/metric", "go.opentelemetry.io/otel/trace", "golang.org/x/sync", "golang.org/x/text",
 			},
 		},
 	} {
