@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,9 +16,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
-// ClientOptions returns a copy of o with one more policy, which improves the feed reads of
-// an azcosmos client. Nil o is the defaults. A Feed works with any client. With these
-// options its reads also
+// ClientOptions returns a copy of o with more policies. Nil o is the defaults. Give the result
+// to one client only. With these options a client whose first request fails works again as soon
+// as the service does; without them azcosmos returns the error for five minutes (account.go).
+// A Feed works with any client. With these options its reads also
 //
 //   - carry the range as x-ms-start-epk and x-ms-end-epk if it is a part of a
 //     physical one, so that the service need not send documents of other leases
@@ -25,14 +27,27 @@ import (
 //   - write If-Modified-Since in the form HTTP requires,
 //   - are decoded in one pass over a reused buffer, instead of by the SDK.
 //
-// Other requests are unchanged.
+// Other requests are unchanged. ClientOptions may be applied to its own result.
 func ClientOptions(o *azcosmos.ClientOptions) *azcosmos.ClientOptions {
 	var c azcosmos.ClientOptions
 	if o != nil {
 		c = *o
 	}
-	c.PerCallPolicies = append(append([]policy.Policy(nil), c.PerCallPolicies...), feedPolicy{})
+	a := &account{}
+	c.PerCallPolicies = slices.Concat([]policy.Policy{accountPolicy{a}}, others(c.PerCallPolicies), []policy.Policy{feedPolicy{}})
+	c.PerRetryPolicies = slices.Concat([]policy.Policy{refreshPolicy{a}}, others(c.PerRetryPolicies))
 	return &c
+}
+
+// others returns the policies that are not those of ClientOptions.
+func others(all []policy.Policy) []policy.Policy {
+	return slices.DeleteFunc(slices.Clone(all), func(p policy.Policy) bool {
+		switch p.(type) {
+		case accountPolicy, refreshPolicy, feedPolicy:
+			return true
+		}
+		return false
+	})
 }
 
 // Headers of a read limited to effective partition keys (as in the .NET SDK's

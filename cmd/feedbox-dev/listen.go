@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// listeners has all sockets of the process. They are bound before any client is built,
-// because azcosmos caches a failed first request for five minutes.
+// listeners has all sockets of the process. They are bound before anything starts, so that a
+// port in use ends the process before it has state to clean up.
 type listeners struct {
 	api, ops, page, cosmos, serviceBus, serviceBusAdmin net.Listener
 }

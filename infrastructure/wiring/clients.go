@@ -10,7 +10,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/store/cosmos"
@@ -47,12 +46,6 @@ func (p Params) cosmosClient(cfg config.Cosmos, spans tracing.Provider, perCall 
 		}
 	}
 	return cosmos.NewClient(c)
-}
-
-// feedClient returns a client with the options for feeds (see cosmosfeed.ClientOptions). It
-// records no spans, because otherwise every poll of the feed would be a separate trace.
-func (p Params) feedClient(cfg config.Cosmos, perCall ...policy.Policy) (*azcosmos.Client, error) {
-	return p.cosmosClient(cfg, tracing.Provider{}, append(cosmosfeed.ClientOptions(nil).PerCallPolicies, perCall...)...)
 }
 
 // serviceBusClient authenticates with the connection string if one is configured, otherwise

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"go.uber.org/fx"
 
 	"feedbox/application/mediator"
@@ -38,7 +39,10 @@ func (cosmosStore) api(_ fx.Lifecycle, p Params, cfg *config.API, m *mediator.Me
 	s := &contactStore{verify: func(ctx context.Context) error {
 		needed := doctor.Containers(operator.ProcessAPI, cfg.Cosmos, document.EventContract{})
 		err := cosmos.Verify(ctx, client, cfg.Cosmos.Database, needed...)
-		return errors.Join(account.Verify(), err)
+		if err == nil || account.Level() != "" { // otherwise both would report the same outage
+			err = errors.Join(account.Verify(), err)
+		}
+		return err
 	}}
 	var err1, err2, err3 error
 	s.work, err1 = cosmos.NewUnitsOfWork(container, contactkind.Kind(), m, &cosmos.Options{
@@ -56,7 +60,8 @@ func (cosmosStore) open(p Params, cfg *config.Relay, u use) (operator.Store, err
 		policies = append(policies, cosmos.Answers(u.note))
 	}
 	var err error
-	if o.Client, err = p.feedClient(cfg.Cosmos, policies...); err != nil {
+	// Spans would make every poll of the feed a separate trace.
+	if o.Client, err = p.cosmosClient(cfg.Cosmos, tracing.Provider{}, policies...); err != nil {
 		return operator.Store{}, err
 	}
 	if !cfg.Cosmos.Key.IsSet() {

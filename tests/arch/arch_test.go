@@ -47,7 +47,7 @@ var rules = []rule{
 
 	// A store imports what all stores share, never another store.
 	{"infrastructure/store", []string{domain, application, changefeed, uuid}},
-	{"infrastructure/store/cosmos", []string{domain, application, infra + "process/azure", infra + "store/document", infra + "store/internal/", infra + "store/unitofwork", azure, uuid}},
+	{"infrastructure/store/cosmos", []string{domain, application, changefeed + "/cosmosfeed", infra + "process/azure", infra + "store/document", infra + "store/internal/", infra + "store/unitofwork", azure, uuid}},
 	{"infrastructure/store/cosmos/cosmosrelay", []string{changefeed, infra + "relay/relayport", infra + "store/cosmos", infra + "store/document", azure}},
 	{"infrastructure/store/postgres", records("github.com/jackc/pgx/v5")},
 	{"infrastructure/store/firestore", records(firestore, "google.golang.org/")},

@@ -8,6 +8,7 @@ import (
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/cosmosinbox"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // All processes of a consumer share one inbox, so that each process recognises the events that
@@ -22,7 +23,13 @@ func Example() {
 	if err := srv.CreateContainer("billing", cosmosemu.ContainerProps{ID: "inbox", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
 		log.Panic(err)
 	}
-	container, err := srv.Client().NewContainer("billing", "inbox")
+	// Against Azure: Credential instead of Key.
+	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: srv.Endpoint(), Key: srv.Key()})
+	if err != nil {
+		log.Panic(err)
+	}
+	defer client.Close()
+	container, err := client.NewContainer("billing", "inbox")
 	if err != nil {
 		log.Panic(err)
 	}

@@ -36,8 +36,8 @@ type Options struct {
 	// which an event may be redelivered. Default 30 days; negative: no expiry.
 	TTL time.Duration
 	// Timeout bounds the requests of an operation, with the retries of the client. Default 15 s. The
-	// first request of a client may take longer, up to 60 s, because azcosmos reads the properties
-	// of the account without the caller's deadline.
+	// first request of a client may take 5 s longer, because azcosmos reads the properties of the
+	// account without the caller's deadline; 60 s longer without the options of the package comment.
 	Timeout time.Duration
 }
 

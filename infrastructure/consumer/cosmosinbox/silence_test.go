@@ -14,6 +14,9 @@ import (
 
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/cosmosinbox"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // silent is a transport without responses, except with the properties of the account, because azcosmos
@@ -64,4 +67,41 @@ func TestOperationsEndIfTheServiceIsSilent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A consumer that starts before its store records events seconds after the store does. Its client
+// is that of the example.
+func TestConsumerThatStartsBeforeTheStoreRecovers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const host = "inbox.emulator:8081"
+		network, began := pipenet.New(), time.Now()
+		transport := &http.Transport{DialContext: network.DialContext}
+		t.Cleanup(transport.CloseIdleConnections)
+		client, err := cosmos.NewClient(cosmos.ClientConfig{
+			Endpoint: "http://" + host, Key: cosmosemu.WellKnownKey, Options: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		container, err := client.NewContainer("contacts", "inbox")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inbox := open(t, container, "mail", nil)
+		if err := inbox.Record(t.Context(), "ann", mark(1)); err == nil {
+			t.Error("recorded without a store")
+		}
+		time.Sleep(10*time.Second - time.Since(began))
+		emulator := cosmosemu.StartT(t, &cosmosemu.Options{Network: network, Host: host})
+		if err := emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "inbox", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
+			t.Fatal(err)
+		}
+		for err := inbox.Record(t.Context(), "ann", mark(1)); err != nil; err = inbox.Record(t.Context(), "ann", mark(1)) {
+			if time.Since(began) > 20*time.Second {
+				t.Fatalf("%s after the store: %v", time.Since(began)-10*time.Second, err)
+			}
+			time.Sleep(time.Second)
+		}
+		want(t, inbox, "ann", mark(1))
+	})
 }

@@ -19,7 +19,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/application/relay"
-	"feedbox/changefeed/cosmosfeed"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/emulator/pipenet"
@@ -88,7 +87,7 @@ func newBackwards(t *testing.T) (*bench, *azcosmos.ContainerClient, *backwards) 
 	}
 	wire := &backwards{next: emulator.HTTPClient()}
 	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Key: emulator.Key(), Options: azcore.ClientOptions{
-		Transport: wire, PerCallPolicies: cosmosfeed.ClientOptions(nil).PerCallPolicies,
+		Transport: wire,
 	}})
 	must(t, err)
 	t.Cleanup(client.Close)

@@ -16,7 +16,6 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
-	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/emulator/pipenet"
 	"feedbox/infrastructure/store/cosmos"
@@ -45,7 +44,7 @@ func newLossWorld(t *testing.T) *lossWorld {
 		must(t, w.emulator.CreateContainer("shop", props))
 	}
 	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: w.emulator.Endpoint(), Key: w.emulator.Key(), Options: azcore.ClientOptions{
-		Transport: w.emulator.HTTPClient(), PerCallPolicies: cosmosfeed.ClientOptions(nil).PerCallPolicies,
+		Transport: w.emulator.HTTPClient(),
 	}})
 	must(t, err)
 	t.Cleanup(client.Close)

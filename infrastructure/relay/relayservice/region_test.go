@@ -16,7 +16,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/application/relay"
-	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/emulator/pipenet"
 	"feedbox/infrastructure/store/cosmos"
@@ -57,7 +56,7 @@ func TestRelayContinuesAfterARegionFailover(t *testing.T) {
 					must(t, emulator.CreateContainer("shop", props))
 				}
 				client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Key: emulator.Key(), Options: azcore.ClientOptions{
-					Transport: emulator.HTTPClient(), PerCallPolicies: cosmosfeed.ClientOptions(nil).PerCallPolicies,
+					Transport: emulator.HTTPClient(),
 				}})
 				must(t, err)
 				t.Cleanup(client.Close)

@@ -11,7 +11,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
-	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
@@ -46,11 +45,7 @@ func newWorld(t *testing.T, containers ...string) *world {
 	}
 	w := &world{}
 	var err error
-	o := cosmosfeed.ClientOptions(nil)
-	o.Transport = emulator.HTTPClient()
-	w.store, err = cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Key: emulator.Key(), Options: azcore.ClientOptions{
-		Transport: o.Transport, PerCallPolicies: o.PerCallPolicies,
-	}})
+	w.store, err = cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Key: emulator.Key(), Options: azcore.ClientOptions{Transport: emulator.HTTPClient()}})
 	must(t, err)
 	t.Cleanup(w.store.Close)
 	w.dev = busemu.StartT(t)

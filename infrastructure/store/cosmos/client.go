@@ -2,17 +2,16 @@ package cosmos
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/changefeed/cosmosfeed"
 )
 
 // ClientConfig is the address of a Cosmos DB account and its credentials.
@@ -29,27 +28,27 @@ type ClientConfig struct {
 	// application id "feedbox"; 10 s for an answer; 3 retries of throttled reads, each after
 	// at most 2 s. The limit of 10 s is needed because azcosmos has none, and a connection
 	// that a firewall has dropped stays silent; azcosmos does not retry then, see
-	// cosmos_client_retry_policy.go. It includes the body; a page of 4 MB needs 3.4 Mbit/s. A
-	// read of the account's properties has 15 s with its retries. Commits have their own
-	// retries, see Options. A region that refuses requests during a failover is tried three times.
+	// cosmos_client_retry_policy.go. It includes the body; a page of 4 MB needs 3.4 Mbit/s.
+	// Commits have their own retries, see Options. A region that refuses requests during a
+	// failover is tried three times.
 	Options azcore.ClientOptions
 }
 
-// NewClient returns a client of the account. It connects with the first request. If that fails,
-// the client returns its error for five minutes, because azcosmos caches the account's
-// properties that long; so an emulator must be started first.
+// NewClient returns a client of the account, for commands, readers, feeds and inboxes. It connects
+// with the first request. If that fails, the next ones succeed as soon as the account replies: it
+// has the policies of cosmosfeed.ClientOptions.
 func NewClient(c ClientConfig) (*azcosmos.Client, error) {
 	if err := c.validate(); err != nil {
 		return nil, err
 	}
 	options := &azcosmos.ClientOptions{ClientOptions: c.Options, PreferredRegions: c.PreferredRegions}
-	options.PerCallPolicies = append(slices.Clone(options.PerCallPolicies), accountLimit{})
 	options.Telemetry.ApplicationID = cmp.Or(options.Telemetry.ApplicationID, "feedbox")
 	options.Retry.TryTimeout = cmp.Or(options.Retry.TryTimeout, 10*time.Second)
 	options.Retry.MaxRetries = cmp.Or(options.Retry.MaxRetries, 3)
 	options.Retry.MaxRetryDelay = cmp.Or(options.Retry.MaxRetryDelay, 2*time.Second)
 	options.Retry.RetryDelay = cmp.Or(options.Retry.RetryDelay, 100*time.Millisecond)
 	options.PerRetryPolicies = append(slices.Clone(options.PerRetryPolicies), regionPolicy{})
+	options = cosmosfeed.ClientOptions(options)
 	if c.Key == "" {
 		client, err := azcosmos.NewClient(c.Endpoint, c.Credential, options)
 		if err != nil {
@@ -78,23 +77,4 @@ func (c ClientConfig) validate() error {
 		faults = append(faults, errors.New("cosmos client: give either a key or a credential"))
 	}
 	return errors.Join(faults...)
-}
-
-// accountTimeout bounds a read of the account's properties with its retries. It is longer than one try.
-const accountTimeout = 15 * time.Second
-
-// accountLimit is a policy that bounds reads of the account's properties. Until the first one succeeds,
-// azcosmos makes every request wait for it, without the deadline of the request and for up to 60 s
-// (cosmos_global_endpoint_manager_policy.go). A write of a lease could then end after the lease.
-type accountLimit struct{}
-
-// Do implements policy.Policy.
-func (accountLimit) Do(req *policy.Request) (*http.Response, error) {
-	raw := req.Raw()
-	if raw.Method != http.MethodGet || raw.URL.Path != "" && raw.URL.Path != "/" {
-		return req.Next()
-	}
-	ctx, cancel := context.WithTimeout(raw.Context(), accountTimeout)
-	defer cancel() // the pipeline has read the body
-	return req.Clone(ctx).Next()
 }

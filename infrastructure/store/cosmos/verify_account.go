@@ -11,6 +11,9 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/process/azure"
 )
 
 // Account records the properties of the account of a client. It is a per-call policy of the
@@ -18,8 +21,9 @@ import (
 // request (cosmos_global_endpoint_manager.go), because the SDK has no call for it. That costs no
 // extra request. The zero value is ready for use. It is safe for concurrent use.
 type Account struct {
-	mu    sync.Mutex // guards known
-	known *accountProperties
+	mu     sync.Mutex // guards the fields below
+	known  *accountProperties
+	failed error // of the last read, while none has succeeded
 }
 
 // accountProperties are the used parts of the reply to GET /.
@@ -41,20 +45,40 @@ var weakLevels = []string{"ConsistentPrefix", "Eventual"}
 // Do implements policy.Policy.
 func (a *Account) Do(req *policy.Request) (*http.Response, error) {
 	resp, err := req.Next()
-	if err != nil || resp.StatusCode != http.StatusOK || req.Raw().Method != http.MethodGet || len(req.Raw().URL.Path) > 1 {
+	if req.Raw().Method != http.MethodGet || len(req.Raw().URL.Path) > 1 {
 		return resp, err
+	}
+	p, failed := readProperties(resp, err)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case failed == nil:
+		a.known, a.failed = p, nil
+	case a.known == nil:
+		a.failed = failed
+	}
+	return resp, err
+}
+
+func readProperties(resp *http.Response, err error) (*accountProperties, error) {
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, runtime.NewResponseError(resp)
 	}
 	body, err := runtime.Payload(resp) // can be read again
 	if err != nil {
-		return resp, err
+		return nil, err
 	}
-	var p accountProperties
-	if json.Unmarshal(body, &p) == nil && p.Policy.Level != "" {
-		a.mu.Lock()
-		a.known = &p
-		a.mu.Unlock()
+	p := &accountProperties{}
+	if err := json.Unmarshal(body, p); err != nil {
+		return nil, err
 	}
-	return resp, nil
+	if p.Policy.Level == "" {
+		return nil, errors.New("the reply has no consistency level")
+	}
+	return p, nil
 }
 
 // Level returns the account's default consistency level, "" before the client's first request.
@@ -83,7 +107,8 @@ func (a *Account) Region(host string) string {
 }
 
 // Verify reports everything that makes the account unusable. It returns nil before the client's
-// first request, so it must be called after one.
+// first request, so it must be called after one. If the account could not be read yet, the error
+// is fault.Unavailable; a request a few seconds later makes the client read it again.
 //
 // Below Session consistency, a new owner may not see which keys are parked and send their later
 // events first, and a caller of the API may not see its own write. With several write regions,
@@ -91,7 +116,10 @@ func (a *Account) Region(host string) string {
 func (a *Account) Verify() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known == nil {
+	switch {
+	case a.failed != nil:
+		return fault.Wrap(fault.Unavailable, "", "the properties of the account could not be read", errors.New(azure.Brief(a.failed)))
+	case a.known == nil:
 		return nil
 	}
 	var faults []error

@@ -129,11 +129,19 @@ func (w *World) client() (client *azcosmos.Client, done func(), err error) {
 }
 
 // Insert stores a document in the data container directly, without the API. It retries until the
-// document is stored or the world ends. Each attempt uses a new client, because azcosmos returns
-// the error of its first request for five minutes.
+// document is stored or the world ends.
 func (w *World) Insert(key string, document []byte) error {
+	client, done, err := w.client()
+	if err != nil {
+		return err
+	}
+	defer done()
+	data, err := client.NewContainer(Database, Data)
+	if err != nil {
+		return err
+	}
 	for {
-		err := w.insert(key, document)
+		err := w.insert(data, key, document)
 		if failed, ok := errors.AsType[*azcore.ResponseError](err); err == nil || ok && failed.StatusCode == http.StatusConflict {
 			return nil
 		}
@@ -147,19 +155,10 @@ func (w *World) Insert(key string, document []byte) error {
 	}
 }
 
-func (w *World) insert(key string, document []byte) error {
+func (w *World) insert(data *azcosmos.ContainerClient, key string, document []byte) error {
 	ctx, cancel := context.WithTimeout(w.ctx, 30*time.Second)
 	defer cancel()
-	client, done, err := w.client()
-	if err != nil {
-		return err
-	}
-	defer done()
-	data, err := client.NewContainer(Database, Data)
-	if err != nil {
-		return err
-	}
-	_, err = data.CreateItem(ctx, azcosmos.NewPartitionKeyString(key), document, nil)
+	_, err := data.CreateItem(ctx, azcosmos.NewPartitionKeyString(key), document, nil)
 	return err
 }
 

@@ -11,12 +11,15 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
 	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/store/cosmos/cosmosrelay"
@@ -121,6 +124,63 @@ func TestOperationsEndIfTheServiceIsSilent(t *testing.T) {
 	}
 }
 
+// A relay whose process starts before its store works seconds after the store does. Meanwhile probes
+// see the outage, and a store without the properties of its account is not verified.
+func TestRelayStoreWorksSecondsAfterALateStore(t *testing.T) {
+	for _, level := range []string{"Session", "Eventual"} {
+		synctest.Test(t, func(t *testing.T) {
+			const host = "late.emulator:8081"
+			network, began := pipenet.New(), time.Now()
+			transport := &http.Transport{DialContext: network.DialContext}
+			t.Cleanup(transport.CloseIdleConnections)
+			account, up := &cosmos.Account{}, false
+			c := cosmos.ClientConfig{Endpoint: "http://" + host, Key: cosmosemu.WellKnownKey}
+			c.Options.Transport = &http.Client{Transport: transport}
+			c.Options.PerCallPolicies = []policy.Policy{account, cosmos.Answers(func(err error) {
+				if err == nil && !up {
+					t.Errorf("%s: Answers notes success during the outage", time.Since(began))
+				}
+			})}
+			client, err := cosmos.NewClient(c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(client.Close)
+			store, err := cosmosrelay.NewStore(client, &cosmosrelay.Options{Database: "shop", Account: account})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := store.Verify(t.Context()); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("before the store: %v, want unavailable", err)
+			}
+			if err := account.Verify(); !fault.Is(err, fault.Unavailable) {
+				t.Errorf("an account that could not be read: %v, want unavailable", err)
+			}
+			time.Sleep(10*time.Second - time.Since(began))
+			up = true
+			emulator := cosmosemu.StartT(t, &cosmosemu.Options{Network: network, Host: host, Consistency: level})
+			for name, path := range map[string]string{"data": cosmos.PartitionKeyPath, "leases": "/id", "parked": cosmos.PartitionKeyPath} {
+				props := cosmosemu.ContainerProps{ID: name, PartitionKey: []string{path}}
+				if name == "data" {
+					props.DefaultTTL = -1
+				}
+				if err := emulator.CreateContainer("shop", props); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for err = store.Verify(t.Context()); fault.Is(err, fault.Unavailable); err = store.Verify(t.Context()) {
+				if time.Since(began) > 20*time.Second {
+					t.Fatalf("%s after the store: %v", time.Since(began)-10*time.Second, err)
+				}
+				time.Sleep(time.Second)
+			}
+			if weak := level == "Eventual"; (err != nil) != weak || weak && !strings.Contains(err.Error(), "it needs Session") {
+				t.Errorf("%s: %v", level, err)
+			}
+		})
+	}
+}
+
 // quietPages is a transport that loses the rest of each page of the feed after its first byte.
 type quietPages struct{ *http.Client }
 
@@ -147,7 +207,6 @@ func TestReadEndsIfAPageStopsInTheMiddle(t *testing.T) {
 	c := cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Key: emulator.Key()}
 	c.Options.Transport = quietPages{emulator.HTTPClient()}
 	c.Options.Retry.TryTimeout = time.Second
-	c.Options.PerCallPolicies = cosmosfeed.ClientOptions(nil).PerCallPolicies
 	client, err := cosmos.NewClient(c)
 	if err != nil {
 		t.Fatal(err)

@@ -35,8 +35,9 @@ type Options struct {
 	Account *cosmos.Account
 }
 
-// NewStore returns the store of a relay. Use a client with cosmosfeed.ClientOptions, because
-// it lets the service omit documents outside the range and decodes a page in one pass.
+// NewStore returns the store of a relay. Use a client of cosmos.NewClient, or one with
+// cosmosfeed.ClientOptions: it lets the service omit documents outside the range, decodes a page
+// in one pass, and does not fail for minutes after its first request failed.
 func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	given, err := o.withDefaults()
 	if client == nil {
@@ -47,7 +48,7 @@ func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	}
 	s := relayport.Store{Name: Name, Verify: func(ctx context.Context) error {
 		err := cosmos.Verify(ctx, client, given.Database, cosmos.RelayContainers(given.Contract, given.Data, given.Leases, given.Parked)...)
-		if given.Account != nil {
+		if given.Account != nil && (err == nil || given.Account.Level() != "") { // otherwise both would report the same outage
 			err = errors.Join(given.Account.Verify(), err)
 		}
 		return err

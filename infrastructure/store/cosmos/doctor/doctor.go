@@ -100,11 +100,13 @@ func (d *Doctor) examineContainers(ctx context.Context, process operator.Process
 // examineAccount checks the properties of the account in its first reply.
 func (d *Doctor) examineAccount(context.Context) []operator.Finding {
 	const check = "account"
-	level := d.Account.Level()
-	if level == "" {
+	level, err := d.Account.Level(), d.Account.Verify()
+	switch {
+	case level == "" && err != nil:
+		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingUnknown, "")}
+	case level == "":
 		return []operator.Finding{operator.Fine(check, "it did not describe itself").Is(operator.FindingUnknown, "")}
-	}
-	if err := d.Account.Verify(); err != nil {
+	case err != nil:
 		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingFailed, "change the account as it says; relay and API do not start on it")}
 	}
 	return []operator.Finding{operator.Fine(check, "consistency %s, one write region", level)}

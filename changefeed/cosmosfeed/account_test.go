@@ -1,0 +1,108 @@
+package cosmosfeed_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+)
+
+// outage is a transport whose requests fail until the service is up.
+type outage struct {
+	next  policy.Transporter
+	up    time.Time
+	fail  func(*http.Request) (*http.Response, error)
+	hosts []string // of the requests sent since then
+}
+
+func (o *outage) Do(r *http.Request) (*http.Response, error) {
+	if time.Now().Before(o.up) {
+		return o.fail(r)
+	}
+	o.hosts = append(o.hosts, r.URL.Host)
+	return o.next.Do(r)
+}
+
+func replying(status int, body string) func(*http.Request) (*http.Response, error) {
+	return func(r *http.Request) (*http.Response, error) {
+		return &http.Response{StatusCode: status, Status: http.StatusText(status), Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body)), Request: r}, nil
+	}
+}
+
+// outages are the ways in which the first requests of a client fail.
+var outages = map[string]func(*http.Request) (*http.Response, error){
+	"refused": func(*http.Request) (*http.Response, error) {
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
+	},
+	"silent":                      func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() },
+	"service unavailable":         replying(http.StatusServiceUnavailable, `{"code":"x"}`),
+	"throttled":                   replying(http.StatusTooManyRequests, `{"code":"x"}`),
+	"role not yet assigned":       replying(http.StatusForbidden, `{"code":"x"}`),
+	"a proxy replies with a page": replying(http.StatusOK, `<html>maintenance</html>`),
+}
+
+// A client whose first request fails works again within seconds of the end of the outage, and
+// reads in its preferred region as soon.
+func TestClientRecoversFromAFailedFirstAccountRead(t *testing.T) {
+	for name, fail := range outages {
+		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				srv := cosmosemu.StartT(t, &cosmosemu.Options{Network: pipenet.New(), Regions: []string{"West US", "East US"}})
+				if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
+					t.Fatal(err)
+				}
+				wire := &outage{next: srv.HTTPClient(), up: time.Now().Add(40 * time.Second), fail: fail}
+				o := &azcosmos.ClientOptions{PreferredRegions: []string{"East US"}}
+				o.Transport, o.Retry.TryTimeout = wire, 5*time.Second
+				a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(o))
+				missing := func() error {
+					_, err := a.data.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("k"), "k", nil)
+					if failed, ok := errors.AsType[*azcore.ResponseError](err); ok && failed.StatusCode == http.StatusNotFound {
+						return nil
+					}
+					return fmt.Errorf("not a reply of the store: %w", err)
+				}
+				if missing() == nil {
+					t.Fatal("read during the outage")
+				}
+				time.Sleep(time.Until(wire.up))
+				for err := missing(); err != nil; err = missing() {
+					if time.Since(wire.up) > 10*time.Second {
+						t.Fatalf("%s after the outage: %v", time.Since(wire.up), err)
+					}
+					time.Sleep(time.Second)
+				}
+				time.Sleep(5 * time.Second)
+				if err := errors.Join(missing(), missing()); err != nil {
+					t.Error(err)
+				}
+				east := strings.Trim(strings.TrimPrefix(srv.RegionEndpoint("East US"), "http://"), "/")
+				if last := wire.hosts[len(wire.hosts)-1]; last != east {
+					t.Errorf("%s after the outage a read goes to %s, want the preferred region %s", time.Since(wire.up), last, east)
+				}
+			})
+		})
+	}
+}
+
+// Options for a second client share nothing with the first, and no policy runs twice.
+func TestClientOptionsOfClientOptionsHaveEachPolicyOnce(t *testing.T) {
+	once := cosmosfeed.ClientOptions(nil)
+	twice := cosmosfeed.ClientOptions(once)
+	if len(twice.PerCallPolicies) != len(once.PerCallPolicies) || len(twice.PerRetryPolicies) != len(once.PerRetryPolicies) || twice.PerCallPolicies[0] == once.PerCallPolicies[0] {
+		t.Errorf("%v %v, of %v %v", twice.PerCallPolicies, twice.PerRetryPolicies, once.PerCallPolicies, once.PerRetryPolicies)
+	}
+}
