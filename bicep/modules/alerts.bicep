@@ -162,6 +162,95 @@ resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   }
 }
 
+// Reported about once a minute while it lasts. One report may be a failover.
+resource rangeUnread 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: 'feedbox-range-unread'
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: 'Feedbox: a range of the feed is not read'
+    severity: 1
+    enabled: true
+    scopes: [ workspaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    skipQueryValidation: true
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: '${relayLog} | where msg == "range is not read"'
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: 1
+        }
+      ]
+    }
+    actions: { actionGroups: [ people.id ] }
+  }
+}
+
+// An unknown lag raises no alert on the age of events. Two periods, because a single read may fail.
+resource lagUnknown 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: 'feedbox-lag-unknown'
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: 'Feedbox: the lag of a range is unknown'
+    severity: 2
+    enabled: true
+    scopes: [ workspaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    skipQueryValidation: true
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: '${relayLog} | where tobool(entry.known) == false and entry.reason != "starting" | where msg == "relay.lag"'
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: 0
+          failingPeriods: { numberOfEvaluationPeriods: 2, minFailingPeriodsToAlert: 2 }
+        }
+      ]
+    }
+    actions: { actionGroups: [ people.id ] }
+  }
+}
+
+// An operator may have forgotten a pause: its events wait and expire.
+resource rangesPaused 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
+  name: 'feedbox-ranges-paused'
+  location: location
+  tags: tags
+  kind: 'LogAlert'
+  properties: {
+    displayName: 'Feedbox: ranges are paused for half an hour'
+    severity: 2
+    enabled: true
+    scopes: [ workspaceId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    skipQueryValidation: true
+    autoMitigate: true
+    criteria: {
+      allOf: [
+        {
+          query: '${relayLog} | where tobool(entry.paused) | where msg == "relay.lag"'
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: 0
+          failingPeriods: { numberOfEvaluationPeriods: 6, minFailingPeriodsToAlert: 6 }
+        }
+      ]
+    }
+    actions: { actionGroups: [ people.id ] }
+  }
+}
+
 // Leases that often change their owner mean that replicas stall or compete.
 resource leasesWander 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-leases-wander'

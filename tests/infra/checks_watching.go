@@ -48,11 +48,14 @@ var watchingChecks = []check{
 			{alertsFile, "\"event parked\", ", ""},
 			{alertsFile, "          operator: 'LessThan'\n", "          operator: 'GreaterThan'\n"},
 			{alertsFile, "msg == \"unsent events grow old and will expire\"", "msg == \"lease lost\""},
+			{alertsFile, "msg == \"range is not read\"", "msg == \"lease lost\""},
+			{alertsFile, "tobool(entry.paused)", "tobool(entry.known)"},
+			{alertsFile, "tobool(entry.known) == false and ", ""},
 		},
 	},
 	{
 		"log alerts look for lines that the service writes", logLines,
-		[]seed{{alertsFile, "\"range is stuck\"", "\"range got stuck\""}, {alertsFile, "msg == \"lease lost\"", "msg == \"lease stolen\""}},
+		[]seed{{alertsFile, "\"range is stuck\"", "\"range got stuck\""}, {alertsFile, "msg == \"lease lost\"", "msg == \"lease stolen\""}, {alertsFile, "entry.paused", "entry.halted"}},
 	},
 }
 
@@ -108,6 +111,7 @@ func reasons(w *world, report func(string, ...any)) {
 	wanted := []string{
 		"DeadletteredMessages > namespaces", "TotalRequests 429 > databaseAccounts", "RestartCount relay", "RestartCount api", "Requests 5xx api", "ThrottledRequests > namespaces",
 		"unsent events grow old and will expire", "relay.lag missing", "event parked", "events missing from the feed",
+		"range is not read", "relay.lag paused", "relay.lag known", "relay.lag oldest_age_s",
 	}
 	found := map[string]bool{}
 	for _, r := range w.prod {
@@ -133,6 +137,9 @@ func reasons(w *world, report func(string, ...any)) {
 				if at(first, "operator") == "LessThan" {
 					message += " missing"
 				}
+				if field := logField.FindStringSubmatch(text(at(first, "query"))); field != nil {
+					message += " " + field[1]
+				}
 				found[message] = true
 			}
 		}
@@ -144,7 +151,10 @@ func reasons(w *world, report func(string, ...any)) {
 	}
 }
 
-var quoted = regexp.MustCompile(`"([^"]*)"`)
+var (
+	quoted   = regexp.MustCompile(`"([^"]*)"`)
+	logField = regexp.MustCompile(`(?:tobool|todouble)\(entry\.(\w+)\)`) // of the lines that a query compares
+)
 
 // messages returns the log messages in a query.
 func messages(query string) []string {
@@ -165,6 +175,9 @@ func logLines(w *world, report func(string, ...any)) {
 			if !logged(w, message) {
 				report("%s looks for %q, which the service never logs", r.Symbol, message)
 			}
+		}
+		if field := logField.FindStringSubmatch(text(at(r.Body, "properties", "criteria", "allOf", 0, "query"))); field != nil && !logged(w, field[1]) {
+			report("%s compares %q, which the service never logs", r.Symbol, field[1])
 		}
 	}
 }

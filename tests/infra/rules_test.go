@@ -70,6 +70,15 @@ var alertCases = []alertCase{
 	{alert: "FeedboxBeyondDuplicateWindow", at: "8m", series: []string{resent, "0+1x20", inWindow, "0+1x20"}},
 	{alert: "FeedboxBeyondDuplicateWindow", at: "3h", series: []string{resent, "_x10 1x400", inWindow, "_x10 0x400"}},
 
+	{alert: "FeedboxRangesPaused", at: "31m", series: []string{`outbox_range_paused{lease="l1"}`, "1x80", `outbox_range_paused{lease="l1",instance="b"}`, "1x80", `outbox_range_paused{lease="l2"}`, "0x80"}, fires: "1 ranges are paused by an operator, so their events wait and may expire; run feedbox leases resume"},
+	{alert: "FeedboxRangesPaused", at: "31m", series: []string{`outbox_range_paused{lease="l1"}`, "0x10 1x40 0x30", `outbox_range_paused{lease="l2"}`, "0x80"}}, // 20 minutes
+	{alert: "FeedboxFeedHeld", at: "5m", series: []string{"outbox_feed_held_seconds", "0+30x20"}, fires: "an open transaction of the database has held back all events for 5m 0s; run feedbox doctor to find it"},
+	{alert: "FeedboxFeedHeld", at: "5m", series: []string{"outbox_feed_held_seconds", "0 30 60 90 0x20"}},
+	{alert: "FeedboxRangeUnread", at: "6m", series: []string{`outbox_range_unread_total{instance="a"}`, "0x2 1 1 2 2 3 3 4x20"}, fires: "a range of the feed is not read, so its events are not sent; run feedbox lag for the range and its cause"},
+	{alert: "FeedboxRangeUnread", at: "6m", series: []string{`outbox_range_unread_total{instance="a"}`, "0x4 1x20"}},
+	{alert: "FeedboxLagUnknown", at: "6m", series: []string{`outbox_lag_unknown{lease="l1",reason="failed"}`, "1x20", `outbox_lag_unknown{lease="l2",reason="failed"}`, "1x20"}, fires: "the lag of 2 ranges is unknown (failed), so no alert on lag or age can fire for them; run feedbox lag", labels: map[string]string{"reason": "failed"}},
+	{alert: "FeedboxLagUnknown", at: "6m", series: []string{`outbox_lag_unknown{lease="l1",reason="starting"}`, "1 1 _x20", `outbox_lag{lease="l1"}`, "0x20"}},
+
 	{alert: "FeedboxLeasesUneasy", at: "15m", series: []string{lost, "0+1x40"}, fires: "leases are lost repeatedly: relays are too slow or compete"},
 	{alert: "FeedboxLeasesUneasy", at: "15m", series: []string{lost, "0x10 2x30", `outbox_lease_transitions_total{instance="a",kind="acquired"}`, "0+5x40"}},
 
@@ -126,6 +135,8 @@ func TestAlertRules(t *testing.T) {
 		{old: `le=~"600|600.0"`, new: `le="600.0"`}, // Prometheus 2 has no such bucket
 		{old: "{{ $labels.dependency }}", new: "{{ $labels.need }}"},
 		{old: `kind="lost"`, new: `kind="acquired"`},
+		{old: "count(max by (lease) (outbox_range_paused) == 1)", new: "count(outbox_range_paused == 1)"}, // two relays, one range
+		{old: "(outbox_range_unread_total[5m])) >= 2", new: "(outbox_range_unread_total[5m])) > 0"},
 	} {
 		if !strings.Contains(text, mistake.old) {
 			t.Fatalf("the rules no longer contain %q: seed another mistake", mistake.old)
