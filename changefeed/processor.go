@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync/atomic"
 )
@@ -33,7 +34,7 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 		if err != nil {
 			return nil, fmt.Errorf("changefeed: options: Host: %w", err)
 		}
-		opts.Host = name
+		opts.Host = fmt.Sprintf("%s-%08x", name, rand.Uint32())
 	}
 	placer, _ := feed.(Placer)
 	return &Processor{placer: placer, env: env{

@@ -24,7 +24,8 @@ type Relay struct {
 	Log        Log        `envPrefix:"LOG_"`
 
 	Processor string `env:"PROCESSOR" envDefault:"feedbox" check:"name" doc:"name of the lease set; relays with the same name share the work"`
-	// Instance names this process; it must be unique among the relays.
+	// Instance names this process; it must be unique among the relays. The default is, also for
+	// several relays of one host.
 	Instance string        `env:"INSTANCE" check:"name" doc:"name of this process among the relays; default the host name and a random part"`
 	Start    Start         `env:"RELAY_START" envDefault:"beginning" doc:"where to begin without checkpoints: beginning, now or a time such as 2026-01-31T08:00:00Z"`
 	MaxItems int           `env:"RELAY_MAX_ITEMS" envDefault:"0" min:"0" max:"10000" doc:"documents asked for in one page of the change feed; 0: 100, and 1000 of PostgreSQL; a transaction is never cut"`

@@ -24,7 +24,8 @@ func ProcessorLog(log *slog.Logger) *changefeed.Observer {
 	}
 	o.DocumentPoisoned = nil
 	o.DuplicateHost = func(e changefeed.DuplicateHost) {
-		log.ErrorContext(ctx, "another relay has this instance name; set FEEDBOX_INSTANCE", "instance", e.Host, "incarnation", e.Incarnation)
+		log.ErrorContext(ctx, "another relay has this instance name", "instance", e.Host, "incarnation", e.Incarnation,
+			"next", "give each feedbox relay its own FEEDBOX_INSTANCE, and each relay of a program its own Options.Instance, or leave both empty: the default is unique")
 	}
 	return o
 }

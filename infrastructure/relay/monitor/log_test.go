@@ -32,6 +32,17 @@ func TestFindingsOfChecksAreErrorsWithAdvice(t *testing.T) {
 	}
 }
 
+// The advice has the setting of the process and that of the library.
+func TestDuplicateInstanceNamesBothSettings(t *testing.T) {
+	var log bytes.Buffer
+	ProcessorLog(slog.New(slog.NewTextHandler(&log, nil))).DuplicateHost(changefeed.DuplicateHost{Host: "vm", Incarnation: "1"})
+	for _, want := range []string{"instance=vm", "FEEDBOX_INSTANCE", "Options.Instance"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("%s is not in %s", want, &log)
+		}
+	}
+}
+
 // The processor says by the operation that a check has found something.
 func TestFeedFindingIsLoggedAsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -20,8 +20,10 @@ type Options struct {
 	// Processor names the lease set; relays with the same name share the work. Default
 	// "feedbox".
 	Processor string
-	// Instance names this process among the relays. Default: the host name. Two relays with
-	// the same name are still distinguished.
+	// Instance names this relay in the leases. Give each relay its own, also those of one
+	// process; two with the same name still share the work and log an error. Default: the host
+	// name and eight random digits, as that of feedbox relay. A library reads no environment,
+	// so FEEDBOX_INSTANCE has no effect here.
 	Instance string
 	// Start is the position in a container that no relay has read before. Default: its
 	// beginning.

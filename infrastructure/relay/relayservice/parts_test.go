@@ -2,6 +2,7 @@ package relayservice_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -313,6 +314,37 @@ func TestRefusalOfEveryKeyIsAFailureOfTheBroker(t *testing.T) {
 			t.Error("sends are paused because the broker refuses every key, and it counts as one that works")
 		}
 		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Two relays of one program need no option to be distinguished.
+func TestRelaysWithoutAnInstanceHaveTheirOwnNames(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		log := &lines{}
+		b.o.Instance, b.o.Processor, b.o.Logger = "", "mine", slog.New(slog.NewTextHandler(log, nil))
+		if !b.feed.Split("80") {
+			t.Fatal("the container is not split")
+		}
+		first, second := b.run(), b.run()
+		time.Sleep(5 * time.Minute)
+		records, err := b.store.Leases.List(t.Context(), "mine")
+		if err != nil {
+			t.Fatal(err)
+		}
+		owners := map[string]bool{}
+		for _, r := range records {
+			var lease struct{ Owner string }
+			if err := json.Unmarshal(r.Body, &lease); err == nil && lease.Owner != "" {
+				owners[lease.Owner] = true
+			}
+		}
+		if len(owners) != 2 || strings.Contains(log.String(), "instance name") {
+			t.Errorf("owners %v, want two; log:\n%s", owners, log)
+		}
+		if err := errors.Join(first(), second()); err != nil {
 			t.Error(err)
 		}
 	})
