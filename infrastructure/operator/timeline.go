@@ -27,6 +27,22 @@ type Entry struct {
 	Status      Status
 }
 
+// Committed returns the bounds of the time of the commit, to the millisecond. The store has whole
+// seconds. The creation precedes the commit and the broker's acceptance follows it, so they narrow
+// the bounds. A time outside that second is ignored, because it is of a clock that differs.
+// accepted may be zero.
+func (e *Entry) Committed(created, accepted time.Time) (from, until time.Time) {
+	from, until = e.CommittedAt, e.CommittedAt.Add(time.Second-time.Millisecond)
+	within := func(t time.Time) bool { return !t.Before(from) && !t.After(until) }
+	if created = created.Truncate(time.Millisecond); within(created) {
+		from = created
+	}
+	if within(accepted) {
+		until = accepted
+	}
+	return from, until
+}
+
 // Status is the delivery status of an event.
 type Status string
 

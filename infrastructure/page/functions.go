@@ -27,7 +27,7 @@ func (p *Page) functions() template.FuncMap {
 		"token": func() template.HTML {
 			return template.HTML(`<input type="hidden" name="token" value="` + p.token + `">`) //nolint:gosec // rand.Text is letters and digits
 		},
-		"count": count, "age": age, "old": old, "span": span, "moment": moment, "second": second, "spark": spark, "rate": rate,
+		"count": count, "age": age, "old": old, "span": span, "moment": moment, "spark": spark, "rate": rate,
 	}
 }
 
@@ -121,14 +121,6 @@ func moment(t time.Time) string {
 		return "–"
 	}
 	return t.UTC().Format("2006-01-02 15:04:05.000Z")
-}
-
-// second formats a time that is known only to the second.
-func second(t time.Time) string {
-	if t.IsZero() {
-		return "–"
-	}
-	return t.UTC().Format("2006-01-02 15:04:05Z")
 }
 
 // The size of a curve in SVG units; the style sheet scales it.

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/infrastructure/operator"
 )
@@ -83,5 +84,32 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 	}
 	if !found.up["cosmos"] || found.up["serviceBus"] || len(found.up) != 2 {
 		t.Errorf("dependencies: %v", found.up)
+	}
+}
+
+// The store has whole seconds and all others have milliseconds. The times of an event are shown in an order
+// that can be true: created, committed, accepted.
+func TestTimelineShowsTimesInAPossibleOrder(t *testing.T) {
+	second := time.Date(2026, 1, 31, 8, 0, 3, 0, time.UTC)
+	at := func(ms int) time.Time { return second.Add(time.Duration(ms) * time.Millisecond) }
+	for _, tc := range []struct {
+		created  string
+		accepted time.Time
+		want     string
+	}{
+		{"2026-01-31T08:00:03.412345Z", at(430), "2026-01-31 08:00:03.412Z to 08:00:03.430Z"},
+		{"2026-01-31T08:00:03.412Z", time.Time{}, "2026-01-31 08:00:03.412Z to 08:00:03.999Z"},
+		{"2026-01-31T08:00:02.990Z", at(1100), "2026-01-31 08:00:03.000Z to 08:00:03.999Z"},
+		{"2026-01-31T08:00:03.990Z", at(430), "2026-01-31 08:00:03.990Z to 08:00:03.999Z"}, // the clocks of writer and broker differ
+		{"2026-01-31T08:00:04.100Z", at(1130), "2026-01-31 08:00:03.000Z to 08:00:03.999Z, by the clock of the store, which is behind that of the writer"},
+		{"", at(430), "2026-01-31 08:00:03.000Z to 08:00:03.430Z"},
+	} {
+		entry := newTimelineEntry(operator.Entry{Message: relay.Message{CreatedAt: tc.created}, CommittedAt: second}, Receipt{Accepted: tc.accepted})
+		if entry.Committed != tc.want {
+			t.Errorf("created %s, accepted %s: committed %s, want %s", tc.created, tc.accepted, entry.Committed, tc.want)
+		}
+	}
+	if got := newTimelineEntry(operator.Entry{}, Receipt{}).Committed; got != "–" {
+		t.Errorf("unknown time of the commit: %s", got)
 	}
 }

@@ -28,7 +28,7 @@ type timelineEntry struct {
 	Trace             string
 	State, Words      string
 	CreatedAt         time.Time
-	CommittedAt       time.Time
+	Committed         string // the time or its bounds
 	Accepted          time.Time
 	Received          time.Time
 	Took              time.Duration // from creation to reception
@@ -78,9 +78,10 @@ func (s *Operations) timeline(r *http.Request) (any, error) {
 func newTimelineEntry(e operator.Entry, receipt Receipt) timelineEntry {
 	entry := timelineEntry{
 		Sequence: e.Sequence, Version: e.AggregateVersion, ID: e.ID, Action: e.Action, Trace: traceID(e.Traceparent),
-		CommittedAt: e.CommittedAt, Accepted: receipt.Accepted, Received: receipt.Received,
+		Accepted: receipt.Accepted, Received: receipt.Received,
 	}
 	entry.CreatedAt, _ = time.Parse(time.RFC3339Nano, e.CreatedAt) // zero if the event has none
+	entry.Committed = committed(&e, entry.CreatedAt, receipt.Accepted)
 	entry.Document, _ = indented(e.Body)
 	entry.State, entry.Words = statusState(e.Status)
 	if !receipt.Received.IsZero() {
@@ -93,6 +94,20 @@ func newTimelineEntry(e operator.Entry, receipt Receipt) timelineEntry {
 		}
 	}
 	return entry
+}
+
+// committed formats the time of the commit with the precision of the other times. The store has
+// whole seconds: without bounds, an event would seem to be committed before it was created.
+func committed(e *operator.Entry, created, accepted time.Time) string {
+	if e.CommittedAt.IsZero() {
+		return "–"
+	}
+	from, until := e.Committed(created, accepted)
+	text := from.UTC().Format("2006-01-02 15:04:05.000Z") + " to " + until.UTC().Format("15:04:05.000Z")
+	if created.After(until) {
+		text += ", by the clock of the store, which is behind that of the writer"
+	}
+	return text
 }
 
 func statusState(f operator.Status) (state, words string) {
