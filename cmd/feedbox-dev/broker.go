@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net/url"
 	"time"
+
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // broker is the destination of the events. Each kind has its own file.
@@ -18,7 +20,7 @@ type broker interface {
 	copies() error
 	// subscriber creates the entities of the broker, with a copy of every message if record
 	// is set, and returns a consumer that prints the messages.
-	subscriber(ctx context.Context, e *endpoints, record bool, screen *printer, log *slog.Logger) (*demoSubscriber, error)
+	subscriber(ctx context.Context, e *endpoints, record bool, screen *printer, log *slog.Logger, t *telemetry.Telemetry) (*demoSubscriber, error)
 	// empty receives the messages of a subscription until none arrived for idle, in order per
 	// key. It calls add from several goroutines.
 	empty(ctx context.Context, e *endpoints, subscription string, idle time.Duration, add func(messageRecord)) error

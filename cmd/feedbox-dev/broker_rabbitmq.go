@@ -12,6 +12,7 @@ import (
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // rabbit is a RabbitMQ server.
@@ -36,7 +37,7 @@ func (*rabbit) group(e *endpoints, subscription string) rabbitmq.Group {
 	return rabbitmq.Group{Name: e.Topic + "." + subscription, Queues: 4}
 }
 
-func (r *rabbit) subscriber(ctx context.Context, e *endpoints, record bool, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
+func (r *rabbit) subscriber(ctx context.Context, e *endpoints, record bool, screen *printer, log *slog.Logger, t *telemetry.Telemetry) (*demoSubscriber, error) {
 	client, err := r.client()
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--broker: %w", err)}
@@ -49,7 +50,7 @@ func (r *rabbit) subscriber(ctx context.Context, e *endpoints, record bool, scre
 		return nil, errors.Join(fmt.Errorf("--broker: %w; is RabbitMQ running there?", err), client.Close())
 	}
 	c, err := rabbitmq.NewConsumer(client, groups[0], screen.event, &rabbitmq.ConsumerOptions{
-		Options: consumer.Options{Concurrency: 32, Logger: log.With("part", "subscriber")},
+		Options: consumer.Options{Concurrency: 32, Logger: log.With("part", "subscriber"), Meters: t.Meters, Tracers: t.Exported()},
 	})
 	return &demoSubscriber{c, client.Close}, err
 }

@@ -8,6 +8,7 @@ import (
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
 )
 
 // emulatedBus is the Service Bus emulator.
@@ -32,10 +33,10 @@ func (emulatedBus) rows(e *endpoints) []string {
 
 func (emulatedBus) copies() error { return nil }
 
-func (emulatedBus) subscriber(_ context.Context, e *endpoints, _ bool, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
+func (emulatedBus) subscriber(_ context.Context, e *endpoints, _ bool, screen *printer, log *slog.Logger, t *telemetry.Telemetry) (*demoSubscriber, error) {
 	namespace := servicebus.ClientConfig{ConnectionString: e.ServiceBusConnectionString}
 	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(e.Topic, e.Subscription), screen.event, &subscriber.SessionOptions{
-		Sessions: 32, Logger: log.With("part", "subscriber"),
+		Sessions: 32, Logger: log.With("part", "subscriber"), Meters: t.Meters, Tracers: t.Exported(),
 	})
 	return &demoSubscriber{p, func() error { return nil }}, err
 }

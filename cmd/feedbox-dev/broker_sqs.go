@@ -15,6 +15,7 @@ import (
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -53,7 +54,7 @@ func (*queue) copies() error {
 }
 
 // subscriber creates the queue if it does not exist.
-func (q *queue) subscriber(ctx context.Context, _ *endpoints, _ bool, screen *printer, log *slog.Logger) (*demoSubscriber, error) {
+func (q *queue) subscriber(ctx context.Context, _ *endpoints, _ bool, screen *printer, log *slog.Logger, t *telemetry.Telemetry) (*demoSubscriber, error) {
 	client, err := wiring.SQSClient(q.at)
 	if err != nil {
 		return nil, fmt.Errorf("--broker: %w", err)
@@ -63,7 +64,7 @@ func (q *queue) subscriber(ctx context.Context, _ *endpoints, _ bool, screen *pr
 		return nil, fmt.Errorf("--broker: %w; does SQS answer there, and are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set?", err)
 	}
 	c, err := sqs.NewConsumer(client, declared, screen.event, &sqs.ConsumerOptions{
-		Options: consumer.Options{Concurrency: 32, Logger: log.With("part", "subscriber")},
+		Options: consumer.Options{Concurrency: 32, Logger: log.With("part", "subscriber"), Meters: t.Meters, Tracers: t.Exported()},
 	})
 	return &demoSubscriber{c, func() error { return nil }}, err
 }

@@ -75,7 +75,7 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 		return nil, err
 	}
 	s.relay = fx.New(wiring.Relay(relayConfig, around))
-	s.subscriber, err = e.broker.subscriber(ctx, &e, opts.record, screen, log)
+	s.subscriber, err = e.broker.subscriber(ctx, &e, opts.record, screen, log, shared)
 	return s, err
 }
 

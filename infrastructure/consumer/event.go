@@ -15,6 +15,7 @@ type Event struct {
 	AggregateVersion int64  // version of the aggregate; 0 = unknown
 	Traceparent      string // W3C trace context of the request; "" = none
 
+	CreatedAt      time.Time // when it was created, just before its commit; zero = unknown
 	EnqueuedAt     time.Time // when the broker accepted it; zero = unknown
 	SequenceNumber int64     // assigned by the broker, unique in the source; 0 = none
 	DeliveryCount  int       // 1 for the first delivery

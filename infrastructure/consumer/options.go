@@ -4,6 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"time"
+
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Options are the options of the kits for RabbitMQ and SQS, which retry events in the process. Zero
@@ -28,6 +31,10 @@ type Options struct {
 	// Observe, if set, is called with the outcome of every attempt. It must return quickly and be
 	// safe for concurrent use.
 	Observe func(ctx context.Context, o Outcome)
-	// Logger receives failures that Run survives. Default: discarded.
+	// Logger receives failures that Run survives, the same one once a minute. Default: slog.Default.
 	Logger *slog.Logger
+	// Meters take the metrics, which package handling lists. Default: none.
+	Meters metric.MeterProvider
+	// Tracers take a span of each handled event, in the trace of its request. Default: none.
+	Tracers trace.TracerProvider
 }

@@ -57,14 +57,14 @@ var rules = []rule{
 
 	// A broker imports what all brokers share, never another broker.
 	{"infrastructure/broker/internal", []string{application, infra + "consumer"}},
-	broker("servicebus", azure, "github.com/Azure/go-amqp"),
+	broker("servicebus", azure, otel, "github.com/Azure/go-amqp"),
 	broker("rabbitmq", "github.com/rabbitmq/amqp091-go"),
 	broker("sqs", "github.com/aws/", "golang.org/x/sync/semaphore"),
 	doctor("broker/servicebus", application, infra+"process/azure", azure),
 	doctor("broker/rabbitmq", application),
 	doctor("broker/sqs", application, "github.com/aws/"),
 
-	{"infrastructure/consumer", nil},
+	{"infrastructure/consumer", []string{otel}},
 	{"infrastructure/consumer/cosmosinbox", []string{infra + "consumer", azure}},
 	{"infrastructure/consumer/postgresinbox", []string{infra + "consumer", "github.com/jackc/pgx/v5"}},
 	{"infrastructure/consumer/firestoreinbox", []string{infra + "consumer", firestore, "google.golang.org/grpc"}},

@@ -42,7 +42,8 @@ func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *Co
 	if client == nil || c.prefetch < 0 {
 		faults[1] = errors.New("a client and a positive Prefetch are required")
 	}
-	c.dispatcher, faults[2] = handling.NewDispatcher(handler, o.Options)
+	source := handling.Source{System: "rabbitmq", Destination: c.group.Name}
+	c.dispatcher, faults[2] = handling.NewDispatcher(source, advise, handler, o.Options)
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, fmt.Errorf("rabbitmq consumer: %w", err)
 	}
@@ -162,9 +163,27 @@ func (r *queueReceiver) delivery(owned context.Context, m amqp.Delivery) *handli
 	}
 }
 
+// advise returns what to do about the end of a channel or a connection.
+func advise(err error) handling.Advice {
+	end, ok := errors.AsType[*amqp.Error](err)
+	if !ok {
+		return handling.Advice{}
+	}
+	switch end.Code {
+	case amqp.NotFound:
+		return handling.Advice{Reason: "queue_not_found", Next: "correct Group.Name and Group.Queues, or create the queues with rabbitmq.Declare"}
+	case amqp.AccessRefused:
+		return handling.Advice{Reason: "access_refused", Next: "correct the user and the password, and permit the user to read the queues and to write to the dead-letter queue"}
+	case amqp.NotAllowed:
+		return handling.Advice{Reason: "not_allowed", Next: "correct the virtual host of the URL, or permit the user to access it"}
+	}
+	return handling.Advice{Reason: "connection_lost", Next: "none: the consumer connects again"}
+}
+
 func event(m *amqp.Delivery) *consumer.Event {
 	e := &consumer.Event{ID: m.MessageId, Action: m.Type, Body: m.Body, DeliveryCount: 1, Properties: m.Headers}
 	handling.ReadProperties(e)
+	handling.ReadCreation(e, m.Headers[HeaderCreatedAt])
 	if failed, ok := m.Headers[headerDeliveryCount].(int64); ok {
 		e.DeliveryCount += int(failed)
 	}

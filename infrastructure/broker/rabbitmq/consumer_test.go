@@ -11,7 +11,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -119,6 +121,10 @@ func versions(all []relay.Group) []relay.Group {
 }
 
 func testConsumer(t *testing.T, server *servers.RabbitMQ) {
+	t.Run("a wrong queue or password is logged with its remedy", func(t *testing.T) {
+		wantFirstFailure(t, rabbitmq.Config{URL: server.URL}, time.Minute, "queue_not_found", "nosuch.0", "rabbitmq.Declare")
+		wantFirstFailure(t, rabbitmq.Config{URL: strings.Replace(server.URL, "guest:guest", "guest:wrong", 1)}, time.Minute, "access_refused", "username or password not allowed", "correct the user")
+	})
 	// Handlers fail, consumers restart, connections are cut and the broker is killed. Every event has
 	// one effect, in the order of its key.
 	t.Run("faults cause no loss, no repeat and no disorder", func(t *testing.T) {
@@ -265,6 +271,29 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		close(end)
 		<-stopped
 		ledger.Judge(t, all)
+	})
+}
+
+// wantFirstFailure runs a consumer of a group that does not exist.
+func wantFirstFailure(t *testing.T, at rabbitmq.Config, within time.Duration, reason, cause, advice string) {
+	t.Helper()
+	client, err := rabbitmq.NewClient(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	servers.WantFirstFailure(t, func() (servers.Consumer, error) {
+		return rabbitmq.NewConsumer(client, rabbitmq.Group{Name: "nosuch", Queues: 1}, func(context.Context, *consumer.Event) error { return nil }, nil)
+	}, within, reason, cause, advice)
+}
+
+// A consumer that cannot receive says why and what to do about it, in the default log. A wrong queue
+// needs a server: see testConsumer.
+func TestFirstFailureIsLoggedWithCauseAndRemedy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wantFirstFailure(t, rabbitmq.Config{URL: "amqp://localhost", Dial: func(context.Context, string, string) (net.Conn, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}}, time.Second, "unreachable", "connection refused", "port")
 	})
 }
 

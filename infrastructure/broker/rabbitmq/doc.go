@@ -17,11 +17,11 @@
 //	body         the event as stored, JSON        content type   application/json
 //	message id   event id                         type           action
 //	app id       Source of the publisher          timestamp      creation time, in whole seconds
-//	headers      action; partitionKey, sequence, aggregateVersion and traceparent if known
+//	headers      action; partitionKey, sequence, aggregateVersion, createdAt and traceparent if known
 //
 // CloudEvents attributes are not sent as headers, because CloudEvents has a binding for AMQP 1.0 but
 // none for AMQP 0-9-1. Its id, type and source are the properties above. Its time, with fractions of
-// a second, is createdAt in the body.
+// a second, is the header createdAt.
 //
 // # Delivery guarantees
 //

@@ -37,11 +37,18 @@ var slotNames = func() (names [Slots]string) {
 // but a headers exchange can only match headers.
 const HeaderAction = "action"
 
+// HeaderCreatedAt is the header with the time of creation as stored. The timestamp of a message has
+// whole seconds only, which is too coarse to measure the lag of a consumer.
+const HeaderCreatedAt = "createdAt"
+
 // publishing encodes m for the client of RabbitMQ.
 func publishing(m *relay.Message, source string) amqp.Publishing {
 	created, _ := time.Parse(time.RFC3339, m.CreatedAt) // the client omits a zero time
 	headers := publish.Properties(m)
 	headers[HeaderAction] = m.Action
+	if m.CreatedAt != "" {
+		headers[HeaderCreatedAt] = m.CreatedAt
+	}
 	return amqp.Publishing{
 		MessageId: m.ID, Type: m.Action, AppId: source, Timestamp: created, ContentType: "application/json",
 		DeliveryMode: amqp.Persistent, Headers: headers, Body: m.Body,

@@ -80,7 +80,7 @@ func testPublisher(t *testing.T, server *servers.RabbitMQ) {
 				if rabbitmq.Slot(key)*3/rabbitmq.Slots != q {
 					t.Errorf("%s of slot %d is in queue %d", key, rabbitmq.Slot(key), q)
 				}
-				if m.DeliveryMode != amqp.Persistent || m.MessageId == "" || m.Type != "Happened" || m.AppId != "/orders" || len(m.Headers) != 3 || m.Timestamp.Year() != 2026 {
+				if m.DeliveryMode != amqp.Persistent || m.MessageId == "" || m.Type != "Happened" || m.AppId != "/orders" || len(m.Headers) != 4 || m.Timestamp.Year() != 2026 {
 					t.Errorf("message %+v", m)
 				}
 				next[key]++

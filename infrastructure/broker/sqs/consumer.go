@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 	"golang.org/x/sync/semaphore"
 
 	"feedbox/infrastructure/broker/internal/publish"
@@ -66,7 +67,8 @@ func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, 
 		faults = append(faults, errors.New("option Wait must be 0 to 20 s, Visibility 2 s to 1 h"))
 	}
 	var err error
-	if c.dispatcher, err = handling.NewDispatcher(handler, o.Options); err != nil || faults != nil {
+	source := handling.Source{System: "aws_sqs", Destination: queueName(queueURL)}
+	if c.dispatcher, err = handling.NewDispatcher(source, advise, handler, o.Options); err != nil || faults != nil {
 		return nil, fmt.Errorf("sqs consumer: %w", errors.Join(append(faults, err)...))
 	}
 	return c, nil
@@ -107,7 +109,7 @@ func (r *run) receive(ctx, working context.Context) error {
 	answer, err := r.client.ReceiveMessage(polling, &sqs.ReceiveMessageInput{
 		QueueUrl: &r.queue, MaxNumberOfMessages: perRequest, WaitTimeSeconds: seconds(r.opts.Wait), VisibilityTimeout: seconds(r.opts.Visibility),
 		MessageAttributeNames: []string{"All"}, MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
-	})
+	}, func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} }) // the dispatcher retries, and logs the first failure at once
 	if err != nil {
 		r.room.Release(perRequest)
 		return err
@@ -119,6 +121,24 @@ func (r *run) receive(ctx, working context.Context) error {
 	return nil
 }
 
+// advise returns what to do about the error of a receive request.
+func advise(err error) handling.Advice {
+	failed, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return handling.Advice{}
+	}
+	a := handling.Advice{Reason: ruleFor(failed.ErrorCode(), false).Reason, Next: "see the error; the consumer tries again"}
+	switch a.Reason {
+	case "queue_not_found":
+		a.Next = "correct the URL and the region of the queue, or create it with sqs.Declare"
+	case "access_denied", "key_denied":
+		a.Next = "permit the identity to receive, delete and change the visibility of messages of the queue, and to use its KMS key"
+	case "credential":
+		a.Next = "renew the credentials"
+	}
+	return a
+}
+
 func seconds(d time.Duration) int32 { return int32(d / time.Second) }
 
 func event(m *types.Message) *consumer.Event {
@@ -127,6 +147,7 @@ func event(m *types.Message) *consumer.Event {
 		e.Properties[name] = property(v)
 	}
 	handling.ReadProperties(e)
+	handling.ReadCreation(e, e.Properties[publish.PropertyTime])
 	e.ID, _ = e.Properties[publish.PropertyID].(string)
 	e.Action, _ = e.Properties[publish.PropertyType].(string)
 	e.ID = cmp.Or(e.ID, m.Attributes["MessageDeduplicationId"])

@@ -65,6 +65,9 @@ func Declare(ctx context.Context, client *sqs.Client, name string) (queueURL str
 	return *queue.QueueUrl, nil
 }
 
+// queueName returns the name in the URL of a queue.
+func queueName(queueURL string) string { return queueURL[strings.LastIndexByte(queueURL, '/')+1:] }
+
 // deadLetter sends a copy of m with the reason to the dead-letter queue.
 func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, cause *consumer.DeadLetterError) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)

@@ -17,7 +17,7 @@ const BrokerName = "sqs"
 // source; "" means the default of PublisherOptions. It does no I/O.
 func NewRelayBroker(client *sqs.Client, queueURL, source string) relayport.Broker {
 	return relayport.Broker{
-		Name: BrokerName, System: "aws_sqs", Destination: queueURL,
+		Name: BrokerName, System: "aws_sqs", Destination: queueName(queueURL),
 		Open: func(_ *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
 			return NewPublisher(client, queueURL, &PublisherOptions{Source: source, Sent: sent})
 		},

@@ -2,9 +2,12 @@ package sqs_test
 
 import (
 	"context"
+	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +15,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
+	"feedbox/tests/servers"
 )
 
 // silent is a service that does not respond.
@@ -78,4 +82,34 @@ func TestReceiveIsRepeatedIfTheServiceIsSilent(t *testing.T) {
 			t.Errorf("%d requests in 10 minutes, want one in a minute at least", n)
 		}
 	})
+}
+
+// answering is a service with one reply, as SQS sends it.
+type answering func() (*http.Response, error)
+
+func (a answering) RoundTrip(*http.Request) (*http.Response, error) { return a() }
+
+// A consumer that cannot receive says why and what to do about it, in the default log.
+func TestFirstFailureIsLoggedWithCauseAndRemedy(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		service               answering
+		reason, cause, advice string
+	}{
+		{"wrong queue", func() (*http.Response, error) {
+			body := `{"__type": "com.amazonaws.sqs#QueueDoesNotExist", "message": "The specified queue does not exist."}`
+			return &http.Response{StatusCode: http.StatusBadRequest, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(strings.NewReader(body))}, nil
+		}, "queue_not_found", "does not exist", "correct the URL"},
+		{"closed port", func() (*http.Response, error) {
+			return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+		}, "unreachable", "connection refused", "port"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				servers.WantFirstFailure(t, func() (servers.Consumer, error) {
+					return sqs.NewConsumer(client("http://sqs.example", c.service), "http://sqs.example/1/q.fifo", func(context.Context, *consumer.Event) error { return nil }, nil)
+				}, 10*time.Millisecond, c.reason, c.cause, c.advice)
+			})
+		})
+	}
 }

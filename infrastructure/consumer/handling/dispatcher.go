@@ -51,11 +51,12 @@ type Delivery struct {
 	handlerFailures int
 }
 
-// NewDispatcher returns a dispatcher without events.
-func NewDispatcher(handler consumer.Handler, o consumer.Options) (*Dispatcher, error) {
+// NewDispatcher returns a dispatcher of a source without events. advise may be nil.
+func NewDispatcher(source Source, advise func(err error) Advice, handler consumer.Handler, o consumer.Options) (*Dispatcher, error) {
 	d := &Dispatcher{
 		runner: Runner{
-			Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
+			Source: source, Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
+			Observe: o.Observe, Log: o.Logger, Meters: o.Meters, Tracers: o.Tracers,
 		},
 		inbox: o.Inbox, attempts: cmp.Or(o.Attempts, 10), gapDeliveries: cmp.Or(o.GapDeliveries, 3),
 		queues: make(map[string][]*Delivery),
@@ -100,10 +101,11 @@ func (d *Dispatcher) receive(ctx, working context.Context, receiver Receiver) {
 	for failures := 0; ctx.Err() == nil; {
 		err := receiver(ctx, working)
 		if err == nil {
+			d.runner.ReceivedAgain(ctx, d.runner.Source.Destination, failures)
 			failures = 0
 		} else if ctx.Err() == nil {
 			failures++
-			d.runner.Log.WarnContext(ctx, "receiving failed", "error", err, "failures", failures)
+			d.runner.NotReceived(ctx, d.runner.Source.Destination, err, failures)
 			Wait(ctx, ctx, d.runner.Backoff(failures))
 		}
 	}
@@ -111,6 +113,7 @@ func (d *Dispatcher) receive(ctx, working context.Context, receiver Receiver) {
 
 // Add appends a delivery to the queue of its key. ctx is the context of Run.
 func (d *Dispatcher) Add(ctx context.Context, m *Delivery) {
+	d.runner.Received(ctx)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := m.Event.Key
@@ -127,6 +130,7 @@ func (d *Dispatcher) serve(ctx context.Context, key string) {
 	loaded := false
 	for m := d.next(key, k); m != nil; m = d.next(key, k) {
 		if !d.acquirePermit(ctx, m) {
+			d.runner.Released(ctx)
 			continue
 		}
 		out := consumer.Outcome{Event: m.Event}
@@ -199,6 +203,7 @@ func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, o
 		}
 	}
 	if out.Err == nil || out.Action == consumer.DeadLettered {
+		d.runner.Released(ctx)
 		m.Complete(out)
 		return loaded
 	}

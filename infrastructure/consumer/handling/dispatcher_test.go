@@ -33,7 +33,7 @@ func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *
 		d := &broker{}
 		o.Observe = d.observe
 		var err error
-		d.dispatcher, err = handling.NewDispatcher(func(ctx context.Context, e *consumer.Event) error {
+		d.dispatcher, err = handling.NewDispatcher(handling.Source{}, nil, func(ctx context.Context, e *consumer.Event) error {
 			err := handler(ctx, e)
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -71,9 +71,9 @@ func (d *broker) observe(_ context.Context, o consumer.Outcome) {
 
 func (d *broker) deliver(key string, sequences ...int64) {
 	for _, n := range sequences {
-		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, DeliveryCount: 1}
+		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, DeliveryCount: 1, CreatedAt: time.Now()}
 		d.dispatcher.Add(d.ctx, &handling.Delivery{
-			Event: e, Context: d.locked, Complete: func(o consumer.Outcome) { d.observe(d.ctx, o) },
+			Event: e, Context: d.locked, Complete: func(o consumer.Outcome) { d.dispatcher.Settled(d.ctx, o, nil) },
 			DeadLetter: func(_ context.Context, reason *consumer.DeadLetterError) error {
 				d.mu.Lock()
 				defer d.mu.Unlock()
@@ -216,4 +216,39 @@ func TestDrainFinishesHandlersAndStartsNone(t *testing.T) {
 	if !errors.Is(cause, consumer.ErrDrainTimeout) || began.IsZero() {
 		t.Errorf("the handler's context ended with %v", cause)
 	}
+}
+
+// A receiver is called again at once after success and with a growing backoff after failures.
+func TestReceiverIsRetriedWithBackoff(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dispatcher, err := handling.NewDispatcher(handling.Source{}, nil, func(context.Context, *consumer.Event) error { return nil }, consumer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		unavailable := errors.New("broker unavailable")
+		answers := []error{unavailable, unavailable, nil, unavailable, nil}
+		var pauses []time.Duration // before each call
+		last, released := time.Now(), false
+		dispatcher.Run(ctx, []handling.Receiver{func(context.Context, context.Context) error {
+			pauses = append(pauses, time.Since(last).Round(time.Second))
+			last = time.Now()
+			n := len(pauses) - 1
+			if n == len(answers) {
+				stop()
+				return unavailable
+			}
+			return answers[n]
+		}}, func(context.Context) { released = true })
+		if !released || len(pauses) != 6 {
+			t.Fatalf("released: %v; paused %v", released, pauses)
+		}
+		for i, want := range []time.Duration{0, time.Second, 2 * time.Second, 0, time.Second, 0} {
+			if pauses[i] != want {
+				t.Errorf("paused %v before call %d, want about %v", pauses[i], i, want)
+			}
+		}
+	})
 }

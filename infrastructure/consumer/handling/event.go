@@ -1,6 +1,10 @@
 package handling
 
-import "feedbox/infrastructure/consumer"
+import (
+	"time"
+
+	"feedbox/infrastructure/consumer"
+)
 
 // ReadProperties copies the properties that the relay has set on a message to fields of the event.
 func ReadProperties(e *consumer.Event) {
@@ -8,6 +12,12 @@ func ReadProperties(e *consumer.Event) {
 	e.Traceparent, _ = e.Properties[consumer.PropertyTraceparent].(string)
 	e.Sequence = integer(e.Properties[consumer.PropertySequence])
 	e.AggregateVersion = integer(e.Properties[consumer.PropertyAggregateVersion])
+}
+
+// ReadCreation sets the time of creation, from the value of the property that the broker uses for it.
+func ReadCreation(e *consumer.Event, property any) {
+	text, _ := property.(string)
+	e.CreatedAt, _ = time.Parse(time.RFC3339, text) // zero if it is unknown
 }
 
 // integer converts an integer of any width, and returns 0 for anything else. The widths differ

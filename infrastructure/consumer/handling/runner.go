@@ -8,11 +8,17 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"feedbox/infrastructure/consumer"
 )
 
-// Runner calls a handler. It holds the settings that all kits have: retries, drain, observer and log.
+// Runner calls a handler. It holds the settings that all kits have: retries, drain, observer, log,
+// metrics and spans.
 type Runner struct {
+	Source  Source
+	Advise  func(err error) Advice // on an error of the broker; no Reason: unknown
 	Handler consumer.Handler
 	// RetryDelay is the pause after the first failure of an event; it doubles with each further
 	// failure up to RetryDelayMax.
@@ -20,6 +26,10 @@ type Runner struct {
 	DrainTimeout              time.Duration // how long handlers may run after cancellation
 	Observe                   func(context.Context, consumer.Outcome)
 	Log                       *slog.Logger
+	Meters                    metric.MeterProvider
+	Tracers                   trace.TracerProvider
+
+	telemetry *telemetry
 }
 
 // Init sets defaults and reports invalid settings.
@@ -27,11 +37,18 @@ func (r *Runner) Init() error {
 	r.RetryDelay = cmp.Or(r.RetryDelay, time.Second)
 	r.RetryDelayMax = cmp.Or(r.RetryDelayMax, 30*time.Second)
 	r.DrainTimeout = cmp.Or(r.DrainTimeout, 20*time.Second)
-	r.Log = cmp.Or(r.Log, slog.New(slog.DiscardHandler))
-	if r.Observe == nil {
-		r.Observe = func(context.Context, consumer.Outcome) {}
+	r.Log = slog.New(newThrottle(cmp.Or(r.Log, slog.Default()).Handler()))
+	observe := r.Observe
+	r.Observe = func(ctx context.Context, o consumer.Outcome) {
+		r.telemetry.count(ctx, &o)
+		r.logOutcome(ctx, &o)
+		if observe != nil {
+			observe(ctx, o)
+		}
 	}
-	var errs []error
+	var err error
+	r.telemetry, err = newTelemetry(r.Source, r.Meters, r.Tracers)
+	errs := []error{err}
 	if r.Handler == nil {
 		errs = append(errs, errors.New("handler is nil"))
 	}
@@ -41,12 +58,15 @@ func (r *Runner) Init() error {
 	return errors.Join(errs...)
 }
 
-// Handle calls the handler; a panic becomes an error.
+// Handle calls the handler in a span; a panic becomes an error.
 func (r *Runner) Handle(ctx context.Context, e *consumer.Event) (err error) {
+	began := time.Now()
+	ctx, span := r.telemetry.start(ctx, e)
 	defer func() {
 		if value := recover(); value != nil {
 			err = &consumer.PanicError{Value: value}
 		}
+		r.telemetry.finish(ctx, span, began, err)
 	}()
 	return r.Handler(ctx, e)
 }

@@ -12,6 +12,7 @@ import (
 	"feedbox/infrastructure/broker/internal/shared"
 	"feedbox/infrastructure/broker/servicebus/internal/wire"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
 )
 
 // connection is a connection that has a token for a source.
@@ -105,6 +106,28 @@ func isBroken(err error) bool {
 // isSilent reports whether the broker did not reply in time. It replies to an attach, also if no session has
 // messages.
 func isSilent(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
+
+// advise returns what to do about a failure to receive.
+func advise(err error) handling.Advice {
+	refused, _ := errors.AsType[*wire.RefusedError](err)
+	ended, _ := errors.AsType[*amqp.Error](err)
+	is := func(status int, condition amqp.ErrCond) bool {
+		return refused != nil && refused.Status == status || ended != nil && ended.Condition == condition
+	}
+	switch {
+	case is(http.StatusNotFound, amqp.ErrCondNotFound):
+		return handling.Advice{Reason: "entity_not_found", Next: "correct the names of topic, subscription or queue, or create the entity"}
+	case is(http.StatusUnauthorized, amqp.ErrCondUnauthorizedAccess):
+		return handling.Advice{Reason: "unauthorized", Next: "give the identity the role Azure Service Bus Data Receiver on the entity, or correct the key"}
+	case is(0, "com.microsoft:entity-disabled"):
+		return handling.Advice{Reason: "entity_disabled", Next: "enable the entity"}
+	case is(0, amqp.ErrCondNotAllowed):
+		return handling.Advice{Reason: "not_allowed", Next: "use NewSessionProcessor if the entity requires sessions, and NewProcessor if it does not"}
+	case ended != nil:
+		return handling.Advice{Reason: string(ended.Condition), Next: "none: the consumer attaches again"}
+	}
+	return handling.Advice{}
+}
 
 // RefusedError is the error of a refused request for a lock or a session state.
 type RefusedError struct {

@@ -165,6 +165,7 @@ func (h *heldSession) nextMessage(ctx, locked context.Context) *amqp.Message {
 // after an abandoned event, because later events would overtake it.
 func (h *heldSession) deliver(ctx, locked context.Context, m *amqp.Message) bool {
 	out := &consumer.Outcome{Event: newEvent(h.session.id, m)}
+	h.p.runner.Received(ctx)
 	h.key.Process(locked, out)
 	previous, observed := h.observed, make(chan struct{})
 	h.observed = observed
@@ -174,6 +175,7 @@ func (h *heldSession) deliver(ctx, locked context.Context, m *amqp.Message) bool
 			h.failed.Store(true)
 		}
 		<-previous // so that outcomes are observed in order
+		h.p.runner.Released(locked)
 		h.p.runner.Observe(locked, *out)
 	}
 	if out.Err == nil { // the confirmation arrives while later events are handled

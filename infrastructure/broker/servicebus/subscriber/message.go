@@ -7,6 +7,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"feedbox/infrastructure/broker/internal/publish"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/handling"
 )
@@ -14,6 +15,7 @@ import (
 func newEvent(key string, m *amqp.Message) *consumer.Event {
 	e := &consumer.Event{Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties}
 	handling.ReadProperties(e)
+	handling.ReadCreation(e, e.Properties[publish.PropertyTime])
 	e.Key = key
 	if m.Header != nil {
 		e.DeliveryCount += int(m.Header.DeliveryCount)

@@ -7,6 +7,9 @@ import (
 	"log/slog"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
 	"feedbox/infrastructure/consumer"
 )
 
@@ -38,8 +41,10 @@ type SessionOptions struct {
 	// Observe, if set, is called with the outcome of every delivery, in the order of its session. It
 	// must return quickly and be safe for concurrent use.
 	Observe func(ctx context.Context, o consumer.Outcome)
-	// Logger receives failures that Run survives. Default: discarded.
-	Logger *slog.Logger
+	// Logger, Meters and Tracers are those of consumer.Options. Defaults: slog.Default, none, none.
+	Logger  *slog.Logger
+	Meters  metric.MeterProvider
+	Tracers trace.TracerProvider
 }
 
 // Options are the options of NewProcessor. Zero means the default.
@@ -59,8 +64,10 @@ type Options struct {
 	// Observe, if set, is called with the outcome of every delivery. It must return quickly and be
 	// safe for concurrent use.
 	Observe func(ctx context.Context, o consumer.Outcome)
-	// Logger receives failures that Run survives. Default: discarded.
-	Logger *slog.Logger
+	// Logger, Meters and Tracers are those of consumer.Options. Defaults: slog.Default, none, none.
+	Logger  *slog.Logger
+	Meters  metric.MeterProvider
+	Tracers trace.TracerProvider
 }
 
 func (o *SessionOptions) complete() error {

@@ -31,7 +31,8 @@ func NewProcessor(namespace servicebus.ClientConfig, source Source, handler cons
 	}
 	o := &p.opts
 	p.runner = handling.Runner{
-		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
+		Source: source.telemetry(), Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
+		Observe: o.Observe, Log: o.Logger, Meters: o.Meters, Tracers: o.Tracers,
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))
 	if err := errors.Join(err, source.check(), p.opts.complete(), p.runner.Init()); err != nil {
@@ -61,7 +62,7 @@ func (p *Processor) Run(ctx context.Context) error {
 			if failures++; received {
 				failures = 1
 			}
-			p.runner.Log.WarnContext(ctx, "receiving failed", "source", p.connector.source, "error", err, "failures", failures)
+			p.runner.NotReceived(ctx, string(p.connector.source), err, failures)
 			handling.Wait(ctx, ctx, p.runner.Backoff(failures))
 		}
 	}()
@@ -119,6 +120,8 @@ func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Messa
 	lock.renew = func(ctx context.Context) error { return l.renewLock(ctx, m) }
 	lock.start(locked)
 	defer lock.stop()
+	p.runner.Received(ctx)
+	defer p.runner.Released(ctx)
 	select {
 	case permits <- struct{}{}:
 	case <-ctx.Done():

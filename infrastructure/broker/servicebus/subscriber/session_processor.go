@@ -34,7 +34,8 @@ func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handl
 	}
 	o := &p.opts
 	p.runner = handling.Runner{
-		Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Observe: o.Observe, Log: o.Logger,
+		Source: source.telemetry(), Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
+		Observe: o.Observe, Log: o.Logger, Meters: o.Meters, Tracers: o.Tracers,
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))
 	if err := errors.Join(err, source.check(), p.opts.complete(), p.runner.Init()); err != nil {
@@ -90,13 +91,15 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 		}
 		switch {
 		case err == nil:
+			p.runner.ReceivedAgain(ctx, string(p.connector.source), failures)
 			failures = 0
 			holding.Go(func() { p.hold(ctx, working, s) })
 		case errors.Is(err, errNoSessionAvailable):
+			p.runner.ReceivedAgain(ctx, string(p.connector.source), failures)
 			failures = 0
 		case ctx.Err() == nil:
 			failures++
-			p.runner.Log.WarnContext(ctx, "accepting a session failed", "source", p.connector.source, "error", err, "failures", failures)
+			p.runner.NotReceived(ctx, string(p.connector.source), err, failures)
 			if isBroken(err) || isSilent(err) && failures > 1 { // a new connection loses the sessions of this one
 				p.connector.Drop(ctx, conn)
 				if failures == 1 {
