@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,6 +60,9 @@ func (p *program) examine(ctx context.Context, o *operator.Operator, options ope
 	views := []findingView{}
 	bar := console.NewProgress(p.errOut, "examining", -1)
 	options.Found = func(found operator.Finding) {
+		if found.Next == "" && found.Status != operator.FindingOK {
+			found.Next = "run feedbox doctor again; if the error stays, correct what it names"
+		}
 		views = append(views, findingView{found.Check, string(found.Status), console.Clean(found.Detail), found.Next})
 		bar.Add(1)
 	}
@@ -74,17 +76,11 @@ func (p *program) examine(ctx context.Context, o *operator.Operator, options ope
 	failed := false
 	for _, v := range views {
 		table.Row(v.Check, v.Status, v.Detail)
+		table.Next(v.Next)
 		failed = failed || v.Status == string(operator.FindingFailed)
 	}
 	if err := p.write(f, views, table, ""); err != nil {
 		return err
-	}
-	if f != console.FormatJSON {
-		for _, v := range views {
-			if v.Next != "" {
-				p.say(f, "\n%s (%s):\n  %s", v.Check, p.status(v.Status), strings.ReplaceAll(v.Next, "\n", "\n  "))
-			}
-		}
 	}
 	if failed {
 		return errReported

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -144,14 +143,14 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 	if err := table.Write(p.out, "there are no leases of processor "+cfg.Processor+" yet: no relay has started"); err != nil {
 		return err
 	}
+	var failures []failure
 	for _, r := range v.Ranges {
 		if last := r.LastKnown; last != nil {
 			p.say(console.FormatTable, "%s: not known; %s ago %d behind, oldest %s", r.Lease, console.Age(v.At.Sub(last.At)), last.Behind, console.Age(seconds(last.Oldest)))
 		}
-		if r.Error != "" { // not shortened, because the cause may be at its end
-			p.say(console.FormatTable, "\n%s:\n  %s", r.Lease, strings.Join(console.Wrap(console.Clean(r.Error), console.Width(p.out)-2), "\n  "))
-		}
+		failures = append(failures, failure{r.Lease, r.Error})
 	}
+	p.sayFailures(console.FormatTable, failures, "feedbox doctor checks the environment and prints fixes")
 	if v.Retention != relay.Safe.String() {
 		p.say(console.FormatTable, "%s: the oldest unsent event is %s old; events expire after %s", v.Retention, console.Age(seconds(v.Oldest)), cfg.EventTTL)
 	}

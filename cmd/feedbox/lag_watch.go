@@ -26,7 +26,7 @@ func (p *program) watchLag(ctx context.Context, cfg *config.Relay, o *operator.O
 		case err != nil && before == nil:
 			return err
 		case err != nil: // perhaps temporary
-			_, _ = fmt.Fprintf(p.errOut, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), console.Short(err.Error(), 160))
+			_, _ = fmt.Fprintf(p.errOut, "%s  %s\n", time.Now().UTC().Format(time.TimeOnly), console.Middle(err.Error(), 160))
 		default:
 			v.remember(before)
 			if err := p.showTick(v, before, cfg, f); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/user"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,6 +104,39 @@ func (p *program) say(f console.Format, format string, args ...any) {
 	}
 	_, _ = fmt.Fprintf(w, format+"\n", args...) // a failed write of output cannot be reported
 }
+
+// failure is an error of a lease, a key or an event.
+type failure struct{ of, text string }
+
+// sayFailures writes each error once, below the names that have it. Errors are not shortened,
+// because the cause is at their end.
+func (p *program) sayFailures(f console.Format, failures []failure, next string) {
+	if f == console.FormatJSON {
+		return
+	}
+	names := map[string][]string{}
+	var texts []string
+	for _, one := range failures {
+		if one.text != "" && names[one.text] == nil {
+			texts = append(texts, one.text)
+		}
+		names[one.text] = append(names[one.text], one.of)
+	}
+	for _, text := range texts {
+		of := names[text]
+		title := strings.Join(of[:min(len(of), maxNames)], ", ")
+		if more := len(of) - maxNames; more > 0 {
+			title += fmt.Sprintf(" and %d more", more)
+		}
+		p.say(f, "\n%s:\n  %s", strings.Join(console.Wrap(title, console.Width(p.out)-1), "\n"), strings.Join(console.Wrap(console.Clean(text), console.Width(p.out)-2), "\n  "))
+		if next != "" {
+			p.say(f, "  next: %s", next)
+		}
+	}
+}
+
+// maxNames is the number of names above one error.
+const maxNames = 6
 
 // confirm asks the operator to confirm an action that cannot be undone.
 func (p *program) confirm(yes bool, format string, args ...any) error {

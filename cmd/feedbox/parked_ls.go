@@ -25,13 +25,19 @@ func (p *program) parkedLsCommand() *cobra.Command {
 					return err
 				}
 				views := make([]gateView, len(gates))
-				table := console.NewTable("KEY", "EVENTS", "REASON", "PARKED", "STATE", "ERROR")
+				table := console.NewTable("KEY", "EVENTS", "REASON", "PARKED", "STATE")
+				var failures []failure
 				for i, g := range gates {
 					v := newGateView(g)
 					views[i] = v
-					table.Row(v.Key, v.Events, v.Reason, console.Age(time.Since(v.ParkedAt))+" ago", v.state(), console.Short(cmp.Or(v.Failure, v.Error), 60))
+					table.Row(v.Key, v.Events, v.Reason, console.Age(time.Since(v.ParkedAt))+" ago", v.state())
+					failures = append(failures, failure{v.Key, cmp.Or(v.Failure, v.Error)})
 				}
-				return p.write(format, views, table, "no key is parked")
+				if err := p.write(format, views, table, "no key is parked"); err != nil {
+					return err
+				}
+				p.sayFailures(format, failures, "correct the cause, then feedbox parked retry KEY")
+				return nil
 			})
 		},
 	}

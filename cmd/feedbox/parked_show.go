@@ -108,7 +108,7 @@ func (p *program) showKey(v keyView) error {
 	head.Row("state", v.state())
 	head.Row("parked", console.Time(v.ParkedAt)+", "+console.Age(time.Since(v.ParkedAt))+" ago")
 	head.Row("reason", v.Reason+" of event "+v.Event)
-	head.Row("error", console.Short(v.Error, 200))
+	head.Row("error", console.Middle(v.Error, 600))
 	if v.Intent != nil {
 		verb := string(v.Intent.Verb)
 		if v.Intent.FromStore {
@@ -123,13 +123,18 @@ func (p *program) showKey(v keyView) error {
 		return err
 	}
 	p.say(console.FormatTable, "\n%d events parked, the first %d:", v.Events, len(v.Line))
-	line := console.NewTable("EVENT", "ACTION", "SEQUENCE", "REASON", "ATTEMPTS", "ERROR")
+	line := console.NewTable("EVENT", "ACTION", "SEQUENCE", "REASON", "ATTEMPTS")
+	var failures []failure
 	for _, e := range v.Line {
-		line.Row(e.ID, e.Action, e.Sequence, e.Reason, e.Attempts, console.Short(e.Error, 60))
+		line.Row(e.ID, e.Action, e.Sequence, e.Reason, e.Attempts)
+		if e.Error != v.Error {
+			failures = append(failures, failure{e.ID, e.Error})
+		}
 	}
 	if err := line.Write(p.out, "no parked events"); err != nil {
 		return err
 	}
+	p.sayFailures(console.FormatTable, failures, "")
 	for _, e := range v.Line {
 		if e.Document != nil {
 			p.say(console.FormatTable, "\n%s\n%s", e.ID, e.Document)

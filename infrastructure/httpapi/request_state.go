@@ -73,6 +73,7 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, v any) {
 		w.WriteHeader(http.StatusInternalServerError)
 		return
 	}
+	body = append(body, '\n') // otherwise the prompt of a shell follows the answer
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)

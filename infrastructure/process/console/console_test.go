@@ -158,3 +158,40 @@ func TestVersionIsThatOfTheChangelog(t *testing.T) {
 		}
 	}
 }
+
+// No line is wider than 80 characters, no cell is lost, and the advice follows its row.
+func TestWideTableFitsTheScreen(t *testing.T) {
+	const key = "5f0c8a52-7a3e-4f9d-9b7e-2f6f0c575a0e"
+	table := NewTable("KEY", "EVENTS", "REASON", "PARKED", "STATE", "ERROR")
+	table.Row(key, 12, "entity_disabled", "3m20s ago", "retried automatically", "send 3 events: link: the topic orders is disabled")
+	table.Next("az servicebus topic update --status Active --name a-name-so-long-that-the-command-is-wider-than-the-screen")
+	table.Row(key, 1, "too_large", "1s ago", "waiting", "")
+	var out bytes.Buffer
+	if err := table.Write(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	text := out.String()
+	for _, line := range strings.Split(text, "\n") {
+		if len([]rune(line)) > 80 && !strings.HasPrefix(line, "    next: az servicebus") {
+			t.Errorf("%d characters: %s", len([]rune(line)), line)
+		}
+	}
+	for _, want := range []string{key, "entity_disabled", "3m20s ago", "retried automatically", "the topic orders is disabled", "STATE"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing:\n%s", want, text)
+		}
+	}
+	if advice, second := strings.Index(text, "next: az"), strings.LastIndex(text, key); advice < 0 || advice > second {
+		t.Errorf("the advice does not follow its row:\n%s", text)
+	}
+}
+
+func TestShortenedErrorKeepsItsCause(t *testing.T) {
+	const text = "send 3 events of order-7 to orders: link 2: attach: amqp: the topic does not exist"
+	if got := Middle(text, 60); len([]rune(got)) != 60 || !strings.HasPrefix(got, "send 3 events") || !strings.HasSuffix(got, ": the topic does not exist") {
+		t.Errorf("%q", got)
+	}
+	if got := Middle("short\nerror", 60); got != "short error" {
+		t.Errorf("%q", got)
+	}
+}

@@ -18,11 +18,12 @@ const standardWidth = 80
 const minLast = 20
 
 // Table is a heading with rows. It is at most as wide as the terminal, or 80 characters if
-// that is more: the last column is wrapped, and moves below its row if there is no room beside
-// it. The other columns are never cut.
+// that is more: the last column is wrapped, and columns without room continue below their row.
+// Only the last column is cut; the others hold names, which callers copy.
 type Table struct {
 	heading []string
 	rows    [][]string
+	notes   map[int]string // by row
 	// Paint colours a cell. Default: no colours.
 	Paint func(column int, text string) string
 }
@@ -41,6 +42,18 @@ func (t *Table) Row(values ...any) {
 	t.rows = append(t.rows, row)
 }
 
+// Next adds the advice of a finding below the row that was added last. It is not wrapped, because
+// it may be a command.
+func (t *Table) Next(advice string) {
+	if advice == "" {
+		return
+	}
+	if t.notes == nil {
+		t.notes = make(map[int]string)
+	}
+	t.notes[len(t.rows)-1] = "    next: " + strings.ReplaceAll(advice, "\n", "\n    ") + "\n"
+}
+
 // Write writes the table; without rows, only empty.
 func (t *Table) Write(w io.Writer, empty string) error {
 	if len(t.rows) == 0 {
@@ -49,12 +62,12 @@ func (t *Table) Write(w io.Writer, empty string) error {
 	}
 	var out strings.Builder
 	widths := t.widths()
-	last := Width(w) - sum(widths)
 	if len(t.heading) > 0 {
-		line(&out, t.heading, widths, last, nil)
+		line(&out, t.heading, widths, Width(w), nil)
 	}
-	for _, row := range t.rows {
-		line(&out, row, widths, last, t.Paint)
+	for i, row := range t.rows {
+		line(&out, row, widths, Width(w), t.Paint)
+		out.WriteString(t.notes[i])
 	}
 	if _, err := io.WriteString(w, out.String()); err != nil {
 		return fmt.Errorf("write the table: %w", err)
@@ -77,40 +90,40 @@ func (t *Table) widths() []int {
 	return widths
 }
 
-// line writes one row, with a last column of the given width.
-func line(out *strings.Builder, row []string, widths []int, room int, paint func(int, string) string) {
+// below is the indent of columns that continue below their row.
+const below = 4
+
+// line writes one row.
+func line(out *strings.Builder, row []string, widths []int, width int, paint func(int, string) string) {
 	if paint == nil {
 		paint = func(_ int, text string) string { return text }
 	}
-	for i, width := range widths {
-		out.WriteString(paint(i, row[i]))
-		out.WriteString(strings.Repeat(" ", width+2-utf8.RuneCountInString(row[i])))
+	at, pad := 0, 0 // the position in the line, and the spaces that precede the next cell
+	for i, wide := range widths {
+		if at > below && at+wide > width {
+			out.WriteString("\n" + strings.Repeat(" ", below))
+			at, pad = below, 0
+		}
+		out.WriteString(strings.Repeat(" ", pad) + paint(i, row[i]))
+		at, pad = at+wide+2, wide+2-utf8.RuneCountInString(row[i])
 	}
-	indent := sum(widths)
-	end := len(row) - 1
+	end, room := len(row)-1, width-at
 	parts := Wrap(row[end], max(room, minLast))
 	if len(parts) > 1 && room < minLast || room < utf8.RuneCountInString(parts[0]) {
-		indent = 4 // below the row
-		parts = append([]string{""}, Wrap(row[end], room+sum(widths)-indent)...)
+		out.WriteString("\n" + strings.Repeat(" ", below))
+		at, pad = below, 0
+		parts = Wrap(row[end], width-below)
 	}
 	for i, part := range parts {
 		if i > 0 {
-			out.WriteString("\n" + strings.Repeat(" ", indent))
+			out.WriteString("\n")
+			pad = at
 		}
 		if part != "" {
-			out.WriteString(paint(end, part))
+			out.WriteString(strings.Repeat(" ", pad) + paint(end, part))
 		}
 	}
 	out.WriteString("\n")
-}
-
-// sum returns the width of columns with their separators.
-func sum(widths []int) int {
-	all := 0
-	for _, width := range widths {
-		all += width + 2
-	}
-	return all
 }
 
 // Width returns the characters per line: those of the terminal, at least 80.
@@ -164,4 +177,15 @@ func Tail(text string, n int) string {
 		return string(runes)
 	}
 	return "…" + string(runes[len(runes)-n+1:])
+}
+
+// Middle is like Short but keeps both ends, for errors: the end has the cause, because each caller
+// puts its own words before it.
+func Middle(text string, n int) string {
+	runes := []rune(Clean(text))
+	if len(runes) <= n {
+		return string(runes)
+	}
+	head := n / 3
+	return string(runes[:head]) + "…" + string(runes[len(runes)-(n-1-head):])
 }
