@@ -161,16 +161,7 @@ func Clean(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
 }
 
-// Short returns text cleaned and cut to at most n characters.
-func Short(text string, n int) string {
-	runes := []rune(Clean(text))
-	if len(runes) <= n {
-		return string(runes)
-	}
-	return string(runes[:n-1]) + "…"
-}
-
-// Tail is like Short but keeps the end, for names that differ there.
+// Tail returns the end of text, cleaned and cut to at most n characters, for names that differ there.
 func Tail(text string, n int) string {
 	runes := []rune(Clean(text))
 	if len(runes) <= n {
@@ -179,7 +170,7 @@ func Tail(text string, n int) string {
 	return "…" + string(runes[len(runes)-n+1:])
 }
 
-// Middle is like Short but keeps both ends, for errors: the end has the cause, because each caller
+// Middle is like Tail but keeps both ends, for errors: the end has the cause, because each caller
 // puts its own words before it.
 func Middle(text string, n int) string {
 	runes := []rune(Clean(text))
