@@ -6,8 +6,12 @@ package arch
 import (
 	"encoding/json"
 	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -17,7 +21,8 @@ const module = "feedbox"
 
 // rule lists the import path prefixes that the packages at and below path may import besides
 // that folder itself and the standard library. The rule with the longest path governs a
-// package, so a folder below another one can be stricter or wider without an exception.
+// package, so a folder below another one can be stricter or wider without an exception. A prefix
+// that ends with $ is a whole path.
 type rule struct {
 	path  string
 	allow []string
@@ -86,6 +91,7 @@ var rules = []rule{
 	emulator("busemu", azure+"messaging/azservicebus", azure+"azcore", "github.com/coder/websocket"),
 
 	{"infrastructure/lab", []string{changefeed, infra + "emulator/", infra + "page", azure}},
+	{"infrastructure/lab/feedboxtest", []string{module + "$", infra + "emulator/", azure}}, // with the names of an adopter
 
 	{"infrastructure/wiring", []string{module + "/", "github.com/", uuid, otel, "go.uber.org/", "golang.org/x/sync/errgroup"}},
 	{"cmd", []string{module + "/", "github.com/", "golang.org/x/", "go.uber.org/fx", "google.golang.org/", "cloud.google.com/"}},
@@ -163,7 +169,45 @@ func ruleOf(path string) (longest *rule) {
 }
 
 func (r *rule) permits(imported string) bool {
-	return under(imported, r.path) || slices.ContainsFunc(r.allow, func(prefix string) bool { return strings.HasPrefix(imported, prefix) })
+	return under(imported, r.path) || slices.ContainsFunc(r.allow, func(prefix string) bool { return strings.HasPrefix(imported+"$", prefix) })
+}
+
+// The root package is an index of names for adopters, not a layer: nothing but feedboxtest, which is
+// written as an adopter would, imports it, and it decides nothing.
+func TestRootPackageHasOnlyNames(t *testing.T) {
+	packages, _ := list(t, "./...")
+	for _, p := range packages {
+		if slices.Contains(p.Imports, module) && !under(p.ImportPath, "infrastructure/lab/feedboxtest", "tests") {
+			t.Errorf("%s imports the root package: import the packages that it names", p.ImportPath)
+		}
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), "../../feedbox.go", nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files, err := filepath.Glob("../../*.go"); err != nil || len(files) != 1 {
+		t.Errorf("%v, %v; want feedbox.go only", files, err)
+	}
+	for _, declaration := range file.Decls {
+		f, ok := declaration.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		if n := len(f.Body.List); n > 4 {
+			t.Errorf("%s has %d statements, more than 4", f.Name, n)
+		}
+		ast.Inspect(f.Body, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.IfStmt:
+				if check, ok := n.Cond.(*ast.BinaryExpr); !ok || check.Op != token.NEQ || n.Else != nil {
+					t.Errorf("%s decides something", f.Name)
+				}
+			case *ast.ForStmt, *ast.RangeStmt, *ast.SwitchStmt, *ast.TypeSwitchStmt, *ast.SelectStmt, *ast.GoStmt, *ast.FuncLit:
+				t.Errorf("%s has a %T", f.Name, n)
+			}
+			return true
+		})
+	}
 }
 
 // The rules of wiring and cmd are wide, so these are narrower.

@@ -7,7 +7,8 @@ import (
 
 // Limits on the layout. A room is a top-level folder or a folder of infrastructure, an arrow an
 // import between two rooms, and the floors are the longest path of arrows. A newcomer learns
-// these first, so they may shrink but not grow.
+// these first, so they may shrink but not grow. The root package is an index of names and no room
+// (TestRootPackageHasOnlyNames).
 const (
 	maxRooms  = 16
 	maxFloors = 7

@@ -47,6 +47,7 @@ func TestWhatIsThePathAndWhatIsNot(t *testing.T) {
 	files := map[string][2]string{ // before, after
 		"go.mod":            {"module acme\n\ngo 1.26\n", "module " + another + "\n\ngo 1.26\n"},
 		"domain/contact.go": {"import \"acme/domain/fault\"\n", "import \"" + another + "/domain/fault\"\n"},
+		"a.go":              {"import (\n\t\"acme\"\n\tbox \"acme\"\n)\nvar x = []string{\n\t\"acme\",\n\ty + \"acme\"}\n", "import (\n\t\"" + another + "\"\n\tbox \"" + another + "\"\n)\nvar x = []string{\n\t\"acme\",\n\ty + \"acme\"}\n"},
 		"README.md":         {"`acme/domain`; acme/domain/x", "`" + another + "/domain`; " + another + "/domain/x"},
 		"Makefile":          {"grep -vE '^acme/tests/(api)$$'", "grep -vE '^" + another + "/tests/(api)$$'"},
 		"tests/a.patch":     {"-\t\"acme/tests\"\n \t\"acme/domain\"\n", "-\t\"" + another + "/tests\"\n \t\"" + another + "/domain\"\n"},

@@ -74,6 +74,9 @@ func rewrite(dir, to string) (changed int, err error) {
 // edit returns the text of a file with the new path.
 func edit(name string, text []byte, from, to string, packages *regexp.Regexp) ([]byte, error) {
 	after := packages.ReplaceAll(text, []byte("${1}"+to+"${2}"))
+	if ext := filepath.Ext(name); ext == ".go" || ext == ".md" || ext == ".txtar" {
+		after = importOf(from).ReplaceAll(after, []byte("${1}"+to+"${2}"))
+	}
 	for _, a := range alone {
 		if a.file != name {
 			continue
@@ -91,6 +94,12 @@ func edit(name string, text []byte, from, to string, packages *regexp.Regexp) ([
 // groups are the text before the path and the folder.
 func inside(from string, folders []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?m)(^|[^A-Za-z0-9_./@-])` + regexp.QuoteMeta(from) + `(/(?:` + strings.Join(folders, "|") + `)\b)`)
+}
+
+// importOf returns an expression for the import of the root package. It is alone in its line, and gofmt
+// puts a comma after any other text there.
+func importOf(from string) *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^((?:import )?[ \t]*(?:[a-z]+ )?")` + regexp.QuoteMeta(from) + `("[ \t]*)$`)
 }
 
 // survey returns the module's path and the folders of its root that contain Go code.
