@@ -5,12 +5,8 @@ package main
 import (
 	"context"
 	"errors"
-	"feedbox/infrastructure/broker/servicebus"
-	"feedbox/infrastructure/broker/servicebus/subscriber"
+	"feedbox"
 	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/relay/relayservice"
-	"feedbox/infrastructure/store/cosmos"
-	"feedbox/infrastructure/store/cosmos/cosmosrelay"
 	"fmt"
 	"net"
 	"os"
@@ -36,18 +32,18 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	parts := map[string]func(context.Context, *azcosmos.Client, servicebus.ClientConfig) error{"serve": serve, "relay": relay, "consume": consume}
+	parts := map[string]func(context.Context, *azcosmos.Client, feedbox.ServiceBusConfig) error{"serve": serve, "relay": relay, "consume": consume}
 	if len(args) != 1 || parts[args[0]] == nil {
 		return errors.New("usage: orders serve, relay or consume")
 	}
-	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: os.Getenv("ORDERS_COSMOS"), Key: os.Getenv("ORDERS_COSMOS_KEY")})
+	client, err := feedbox.NewCosmosClient(feedbox.CosmosConfig{Endpoint: os.Getenv("ORDERS_COSMOS"), Key: os.Getenv("ORDERS_COSMOS_KEY")})
 	if err != nil {
 		return err
 	}
-	return parts[args[0]](ctx, client, servicebus.ClientConfig{ConnectionString: os.Getenv("ORDERS_SERVICEBUS")})
+	return parts[args[0]](ctx, client, feedbox.ServiceBusConfig{ConnectionString: os.Getenv("ORDERS_SERVICEBUS")})
 }
 
-func serve(ctx context.Context, client *azcosmos.Client, _ servicebus.ClientConfig) error {
+func serve(ctx context.Context, client *azcosmos.Client, _ feedbox.ServiceBusConfig) error {
 	container, err := client.NewContainer(database, "data")
 	orders, wrong := store.Open(container)
 	if err := errors.Join(err, wrong); err != nil {
@@ -65,27 +61,25 @@ func listen(ctx context.Context, orders *store.Orders) error {
 	return server.Run(ctx, listener)
 }
 
-func relay(ctx context.Context, client *azcosmos.Client, namespace servicebus.ClientConfig) error {
-	bus, err := servicebus.NewClient(namespace)
+func relay(ctx context.Context, client *azcosmos.Client, namespace feedbox.ServiceBusConfig) error {
+	bus, err := feedbox.NewServiceBusClient(namespace)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = bus.Close(context.WithoutCancel(ctx)) }()
 	expiry, _ := time.ParseDuration(os.Getenv("ORDERS_LEASE_EXPIRY")) // none: the default
-	store, err := cosmosrelay.NewStore(client, &cosmosrelay.Options{Database: database})
-	broker, wrong := servicebus.NewRelayBroker(bus, &servicebus.RelayBrokerOptions{Topic: topic})
-	service, refused := relayservice.New(store, broker, &relayservice.Options{Expiry: expiry})
-	if err := errors.Join(err, wrong, refused); err != nil {
+	service, err := feedbox.NewRelay(client, &feedbox.Containers{Database: database}, bus, &feedbox.Topics{Topic: topic}, &feedbox.RelayOptions{Expiry: expiry})
+	if err != nil {
 		return err
 	}
 	return service.Run(ctx)
 }
 
-func consume(ctx context.Context, client *azcosmos.Client, bus servicebus.ClientConfig) error {
+func consume(ctx context.Context, client *azcosmos.Client, bus feedbox.ServiceBusConfig) error {
 	container, err := client.NewContainer(database, "totals")
 	totals, wrong := open.New(container)
 	handler, faulty := open.Handler(totals.Count)
-	processor, refused := subscriber.NewSessionProcessor(bus, subscriber.Subscription(topic, open.Name), handler, &subscriber.SessionOptions{Inbox: totals})
+	processor, refused := feedbox.NewConsumer(bus, topic, open.Name, handler, &feedbox.ConsumerOptions{Inbox: totals})
 	if err := errors.Join(err, wrong, faulty, refused); err != nil {
 		return err
 	}

@@ -2,78 +2,61 @@ package main
 
 import (
 	"context"
-	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/lab/feedboxtest"
+	"io"
 	"net/http"
-	"sync"
-	"sync/atomic"
+	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 
+	"example.com/orders/api"
 	"example.com/orders/open"
+	"example.com/orders/store"
 )
 
-// An order passes REST, store, relay, topic and consumer in one process.
-func TestAnOrderFromRequestToTotal(t *testing.T) {
-	w := newWorld(t)
+// An order passes API, store, relay, topic and consumer.
+func TestAnOrderIsCounted(t *testing.T) {
+	s := feedboxtest.Start(t, &feedboxtest.Options{Database: database, Topic: topic, Containers: []string{"totals"}, Subscriptions: []string{open.Name}})
+	orders, err := store.Open(s.Container("data"))
+	must(t, err)
+	server, err := httpapi.New([]httpapi.Resource{api.Resource(orders)}, nil)
+	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
-	var parts sync.WaitGroup
-	for _, name := range []string{"serve", "relay", "consume"} {
-		parts.Go(func() {
-			part := func() error { return runOn(ctx, name, w.keeper, w.carrier) }
-			if w.azure {
-				part = func() error { return run(ctx, []string{name}) }
-			}
-			if err := part(); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
-		})
-	}
-	w.up()
-	call := func(want int, method, path, body string, headers ...string) answer {
-		t.Helper()
-		a, err := w.call(t.Context(), method, path, body, headers...)
-		if err != nil || a.status != want {
-			t.Fatalf("%s %s: status %d, %v; want %d", method, path, a.status, err, want)
-		}
-		return a
-	}
-	placed := call(http.StatusCreated, http.MethodPost, "", `{"customer":"Contoso"}`, "Idempotency-Key", "k1")
-	again := call(http.StatusOK, http.MethodPost, "", `{"customer":"Contoso"}`, "Idempotency-Key", "k1")
-	if again.view.ID != placed.view.ID || placed.view.Version != 1 {
-		t.Errorf("placed %+v, again %+v", placed, again)
-	}
-	one := "/" + placed.view.ID
-	added := call(http.StatusNoContent, http.MethodPost, one+"/add", `{"sku":"pen","pieces":15,"price":100}`, "If-Match", placed.etag)
-	call(http.StatusPreconditionFailed, http.MethodPost, one+"/add", `{"sku":"pen","pieces":1,"price":100}`, "If-Match", placed.etag)
-	call(http.StatusUnprocessableEntity, http.MethodPost, one+"/add", `{"sku":"","pieces":0,"price":-1}`)
-	call(http.StatusConflict, http.MethodPost, one+"/add", `{"sku":"yacht","pieces":2,"price":999999}`)
-	read := call(http.StatusOK, http.MethodGet, one, "")
-	if read.view.Version != 2 || read.view.Total != 1500 || len(read.view.Lines) != 2 || read.etag != added.etag {
-		t.Errorf("read %+v", read)
-	}
+	consumed := make(chan error, 1)
+	go func() { consumed <- consume(ctx, s.Cosmos, s.ServiceBus) }()
 
-	w.eventually("the consumer has counted three events", func() bool { return w.counted(placed.view.ID).Events == 3 })
-	if w.store != nil { // the consumer must not treat an unreadable total as a missing one
-		var refused atomic.Bool
-		w.store.Control(cosmosemu.OpReadItem, func(c *cosmosemu.Call) *cosmosemu.Fault {
-			if c.Container != "totals" || c.ID != open.Name+"-total" || refused.Swap(true) {
-				return nil
-			}
-			return &cosmosemu.Fault{Status: http.StatusForbidden, Message: "injected by the test"}
-		})
-		defer func() {
-			if !refused.Load() {
-				t.Error("the consumer was not refused")
-			}
-		}()
-	}
-	call(http.StatusNoContent, http.MethodPost, one+"/ship", "")
-	call(http.StatusConflict, http.MethodPost, one+"/cancel", "")
-	call(http.StatusNotFound, http.MethodGet, "/5cb6a1a6-6a19-4ac5-a1f9-70b0f4bfe9c7", "")
+	one := post(t, server, "/api/orders", `{"customer":"Contoso"}`).Header.Get("Location")
+	post(t, server, one+"/add", `{"sku":"pen","pieces":15,"price":100}`)
 
-	w.eventually("the consumer has counted the four events", func() bool { return w.counted(placed.view.ID).Events == 4 })
-	if total := w.counted(placed.view.ID); total.Open || total.Pieces != 15 {
-		t.Errorf("the consumer has stored %+v", total)
+	var actions []string
+	for _, e := range s.Received(3) {
+		actions = append(actions, e.Action)
 	}
+	if want := []string{"OrderPlacedEvent", "OrderLineAddedEvent", "OrderLineAddedEvent"}; !slices.Equal(actions, want) {
+		t.Errorf("sent %q, want %q", actions, want)
+	}
+	s.WaitFor("the consumer has counted 15 pieces", func() bool {
+		total, err := inCosmos{s.Cosmos}.total(t.Context(), one[strings.LastIndex(one, "/")+1:])
+		return err == nil && total.Pieces == 15 && total.Events == 3
+	})
 	stop()
-	parts.Wait()
+	must(t, <-consumed)
+}
+
+// post sends a request, which must succeed.
+func post(t *testing.T, server *httpapi.Server, path, body string) *http.Response {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	w := httptest.NewRecorder()
+	server.Handler().ServeHTTP(w, r)
+	answer := w.Result()
+	text, err := io.ReadAll(answer.Body)
+	must(t, err)
+	if answer.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("POST %s: %d %s", path, answer.StatusCode, text)
+	}
+	return answer
 }

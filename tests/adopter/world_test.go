@@ -7,8 +7,8 @@ import (
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/sqs"
-	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/lab/feedboxtest"
 	"feedbox/infrastructure/store/cosmos"
 	"fmt"
 	"io"
@@ -57,18 +57,19 @@ func newWorld(t *testing.T) *world {
 	w.listen = freeAddress(t)
 	t.Setenv("ORDERS_LISTEN", w.listen)
 	t.Setenv("ORDERS_LEASE_EXPIRY", "2s")
-	if w.azure = os.Getenv("ORDERS_TEST_POSTGRES") == "" && os.Getenv("ORDERS_TEST_FIRESTORE") == ""; w.azure {
-		w.startCosmos()
-	}
+	cosmos := os.Getenv("ORDERS_TEST_POSTGRES") == "" && os.Getenv("ORDERS_TEST_FIRESTORE") == ""
 	name := fmt.Sprint("orders-", rand.Uint64())
 	t.Setenv("ORDERS_TEST_NAME", name)
 	url, endpoint := os.Getenv("ORDERS_TEST_RABBITMQ"), os.Getenv("ORDERS_TEST_SQS")
-	if url == "" && endpoint == "" {
-		bus := busemu.StartT(t)
-		must(t, bus.CreateTopic(t.Context(), busemu.Topic{Name: topic, RequiresDuplicateDetection: true, Subscriptions: []busemu.Subscription{{Name: open.Name, RequiresSession: true}}}))
-		t.Setenv("ORDERS_SERVICEBUS", bus.ConnectionString())
-	} else {
-		w.azure = false
+	w.azure = cosmos && url == "" && endpoint == ""
+	emulators := feedboxtest.Start(t, &feedboxtest.Options{
+		Database: database, Topic: topic, Containers: []string{"totals"}, Subscriptions: []string{open.Name}, Loopback: true, NoRelay: true,
+	})
+	t.Setenv("ORDERS_COSMOS", emulators.Store.Endpoint())
+	t.Setenv("ORDERS_COSMOS_KEY", emulators.Store.Key())
+	t.Setenv("ORDERS_SERVICEBUS", emulators.Broker.ConnectionString())
+	if cosmos {
+		w.store = emulators.Store
 	}
 	if endpoint != "" {
 		queue, err := sqs.Declare(t.Context(), sqsClient(endpoint), name+".fifo")
@@ -88,19 +89,6 @@ func newWorld(t *testing.T) *world {
 		must(t, client.Close())
 	}
 	return w
-}
-
-func (w *world) startCosmos() {
-	w.store = cosmosemu.StartT(w.t)
-	for name, key := range map[string]string{"data": "/partitionKey", "totals": "/partitionKey", "leases": "/id", "parked": "/partitionKey"} {
-		props := cosmosemu.ContainerProps{ID: name, PartitionKey: []string{key}}
-		if name == "data" || name == "totals" {
-			props.DefaultTTL = -1 // documents may have their own TTL
-		}
-		must(w.t, w.store.CreateContainer(database, props))
-	}
-	w.t.Setenv("ORDERS_COSMOS", w.store.Endpoint())
-	w.t.Setenv("ORDERS_COSMOS_KEY", w.store.Key())
 }
 
 // pairOf returns the store and the broker that the environment names.

@@ -3,11 +3,8 @@ package api
 
 import (
 	"context"
-	"feedbox/application/command"
-	"feedbox/application/query"
-	"feedbox/domain/aggregate"
+	"feedbox"
 	"feedbox/infrastructure/httpapi"
-	"feedbox/infrastructure/store/document"
 	"time"
 
 	"github.com/google/uuid"
@@ -26,7 +23,7 @@ type view struct {
 	Version  int64        `json:"version" doc:"rises by one with each change"`
 }
 
-func viewOf(root aggregate.Snapshot, s order.State) view {
+func viewOf(root feedbox.Snapshot, s order.State) view {
 	return view{ID: root.ID, Customer: s.Customer, Status: s.Status, Lines: s.Lines, Total: s.Total(), Version: root.Version}
 }
 
@@ -70,7 +67,7 @@ func Resource(orders *store.Orders) httpapi.Resource {
 type api struct{ *store.Orders }
 
 func (a api) place(ctx context.Context, b *placeBody, in httpapi.Creation) (httpapi.Created[view], error) {
-	made, err := a.Create(ctx, command.Creation[*order.Order]{
+	made, err := a.Create(ctx, feedbox.Creation[*order.Order]{
 		IfMatch: in.IfMatch, SessionToken: in.SessionToken, Sender: in.Sender, Parts: []any{"Place", b.customer},
 		Make: func(id uuid.UUID, requestHash string) (*order.Order, error) {
 			return order.Place(id, requestHash, b.customer, a.Now())
@@ -85,23 +82,23 @@ func (a api) place(ctx context.Context, b *placeBody, in httpapi.Creation) (http
 	}, nil
 }
 
-func (a api) add(ctx context.Context, b *addBody, target command.Target) (command.Updated, error) {
+func (a api) add(ctx context.Context, b *addBody, target feedbox.Target) (feedbox.Updated, error) {
 	return a.Update(ctx, target, func(o *order.Order) error { return o.Add(b.sku, b.pieces, b.price, a.Now()) }, "Add", b.sku, b.pieces, b.price)
 }
 
 // act returns the operation that calls a verb without a body.
-func (a api) act(name string, verb func(o *order.Order, now time.Time) error) func(context.Context, command.Target) (command.Updated, error) {
-	return func(ctx context.Context, target command.Target) (command.Updated, error) {
+func (a api) act(name string, verb func(o *order.Order, now time.Time) error) func(context.Context, feedbox.Target) (feedbox.Updated, error) {
+	return func(ctx context.Context, target feedbox.Target) (feedbox.Updated, error) {
 		return a.Update(ctx, target, func(o *order.Order) error { return verb(o, a.Now()) }, name)
 	}
 }
 
-func (a api) read(ctx context.Context, in query.Read) (httpapi.Found[view], error) {
-	found, err := query.One(ctx, a.Reader, store.Type, in)
+func (a api) read(ctx context.Context, in feedbox.Read) (httpapi.Found[view], error) {
+	found, err := a.One(ctx, in)
 	return httpapi.Found[view]{View: viewOf(found.State.Root, found.State.State), ETag: found.ETag, SessionToken: found.SessionToken}, err
 }
 
-func (a api) list(ctx context.Context, in httpapi.Listing) (query.Page[view], error) {
+func (a api) list(ctx context.Context, in httpapi.Listing) (feedbox.Page[view], error) {
 	page, err := a.Reader.Page(ctx, in.PageSize, in.Continuation, in.SessionToken)
-	return query.MapPage(page, func(o document.Listed[order.State]) view { return viewOf(o.Root, o.State) }), err
+	return feedbox.MapPage(page, func(o feedbox.Listed[order.State]) view { return viewOf(o.Root, o.State) }), err
 }

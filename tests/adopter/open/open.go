@@ -5,8 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"feedbox/infrastructure/consumer"
-	"feedbox/infrastructure/consumer/cosmosinbox"
+	"feedbox"
 	"net/http"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -29,33 +28,33 @@ type Total struct {
 
 // Totals stores totals in a container.
 type Totals struct {
-	*cosmosinbox.Inbox
+	*feedbox.Inbox
 	container *azcosmos.ContainerClient
 }
 
 // New returns the totals in container.
 func New(container *azcosmos.ContainerClient) (*Totals, error) {
-	inbox, err := cosmosinbox.New(container, Name, nil)
+	inbox, err := feedbox.NewInbox(container, Name)
 	return &Totals{inbox, container}, err
 }
 
 // Handler returns a handler that counts events with count, such as Totals.Count.
-func Handler(count func(ctx context.Context, e *consumer.Event, change func(t *Total)) error) (consumer.Handler, error) {
-	m := consumer.NewMux()
-	consumer.OnPayload(m, func(ctx context.Context, e *consumer.Event, _ order.Placed) error {
+func Handler(count func(ctx context.Context, e *feedbox.Event, change func(t *Total)) error) (feedbox.Handler, error) {
+	m := feedbox.NewMux()
+	feedbox.OnPayload(m, func(ctx context.Context, e *feedbox.Event, _ order.Placed) error {
 		return count(ctx, e, func(t *Total) { t.Open = true })
 	})
-	consumer.OnPayload(m, func(ctx context.Context, e *consumer.Event, added order.LineAdded) error {
+	feedbox.OnPayload(m, func(ctx context.Context, e *feedbox.Event, added order.LineAdded) error {
 		return count(ctx, e, func(t *Total) { t.Pieces += added.Line.Pieces })
 	})
-	m.Otherwise(func(ctx context.Context, e *consumer.Event) error { // shipped or cancelled
+	m.Otherwise(func(ctx context.Context, e *feedbox.Event) error { // shipped or cancelled
 		return count(ctx, e, func(t *Total) { t.Open = false })
 	})
 	return m.Handler()
 }
 
 // Count stores the total after e, in one transaction with the mark of e.
-func (c *Totals) Count(ctx context.Context, e *consumer.Event, change func(t *Total)) error {
+func (c *Totals) Count(ctx context.Context, e *feedbox.Event, change func(t *Total)) error {
 	t := Total{ID: Name + "-total", PartitionKey: e.Key}
 	stored, err := c.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(e.Key), t.ID, nil)
 	if err == nil {

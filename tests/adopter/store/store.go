@@ -2,12 +2,7 @@
 package store
 
 import (
-	"errors"
-	"feedbox/application/command"
-	"feedbox/application/query"
-	"feedbox/infrastructure/store/cosmos"
-	"feedbox/infrastructure/store/document"
-	"time"
+	"feedbox"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/google/uuid"
@@ -18,33 +13,24 @@ import (
 // Type is the type of the documents of orders, and their name in faults.
 const Type = "order"
 
-// ids separates the order ids derived from idempotency keys from other derived ids.
-var ids = uuid.MustParse("2f6f0c57-5a0e-4f0e-9c64-0d6f0f1f7a52")
+// IDs separates the order ids derived from idempotency keys from other derived ids.
+var IDs = uuid.MustParse("2f6f0c57-5a0e-4f0e-9c64-0d6f0f1f7a52")
 
 // Kind defines how orders are stored.
-var Kind = document.JSON[*order.Order, order.State]{
+var Kind = feedbox.Kind[*order.Order, order.State]{
 	Type: Type, State: (*order.Order).State, Restore: order.Restore,
-	Events: []document.EventCodec{
-		document.JSONEvent[order.Placed](),
-		document.JSONEvent[order.LineAdded](),
-		document.JSONEvent[order.Shipped](),
-		document.JSONEvent[order.Cancelled](),
+	Events: []feedbox.EventCodec{
+		feedbox.JSONEvent[order.Placed](),
+		feedbox.JSONEvent[order.LineAdded](),
+		feedbox.JSONEvent[order.Shipped](),
+		feedbox.JSONEvent[order.Cancelled](),
 	},
 }
 
-// Orders changes and reads the orders of a container.
-type Orders struct {
-	command.Service[*order.Order]
-	Reader interface {
-		query.Reader[document.Stored[order.State]]
-		query.Pager[document.Listed[order.State]]
-	}
-}
+// Orders changes and reads orders.
+type Orders = feedbox.Aggregates[*order.Order, order.State]
 
 // Open returns the orders in container.
 func Open(container *azcosmos.ContainerClient) (*Orders, error) {
-	work, err := cosmos.NewUnitsOfWork(container, Kind.Kind(), nil, nil)
-	reader, wrong := cosmos.NewJSONReader[order.State](container, Type)
-	service := command.Service[*order.Order]{Work: work, IDs: uuid.New, Now: time.Now, Noun: Type, Namespace: ids}
-	return &Orders{Service: service, Reader: reader}, errors.Join(err, wrong)
+	return feedbox.NewAggregates(container, Kind, IDs)
 }
