@@ -32,10 +32,12 @@ import (
 	"feedbox/infrastructure/store/document"
 )
 
-// The clients of a service.
 type (
-	CosmosConfig     = cosmos.ClientConfig
+	// CosmosConfig is the address and credential of a Cosmos DB account.
+	CosmosConfig = cosmos.ClientConfig
+	// ServiceBusConfig is the address and credential of a Service Bus namespace.
 	ServiceBusConfig = servicebus.ClientConfig
+	// ServiceBusClient is a connection that publishers share.
 	ServiceBusClient = servicebus.Client
 )
 
@@ -47,11 +49,13 @@ func NewServiceBusClient(c ServiceBusConfig) (*ServiceBusClient, error) {
 	return servicebus.NewClient(c)
 }
 
-// Writing documents with events, without aggregates.
 type (
-	Outbox        = cosmos.Outbox
+	// Outbox stores documents and events in one transaction, without aggregates.
+	Outbox = cosmos.Outbox
+	// OutboxOptions tune an Outbox.
 	OutboxOptions = cosmos.OutboxOptions
-	OutboxEvent   = cosmos.Event
+	// OutboxEvent is an event that a batch of an Outbox emits.
+	OutboxEvent = cosmos.Event
 )
 
 // NewOutbox is cosmos.NewOutbox.
@@ -59,18 +63,27 @@ func NewOutbox(container *azcosmos.ContainerClient, o *OutboxOptions) (*Outbox, 
 	return cosmos.NewOutbox(container, o)
 }
 
-// The storage format of aggregates, and the requests of their API.
 type (
+	// Kind is the storage format of aggregates A with states S.
 	Kind[A aggregate.Aggregate, S any] = document.JSON[A, S]
-	EventCodec                         = document.EventCodec
-	Creation[A aggregate.Aggregate]    = command.Creation[A]
-	Target                             = command.Target
-	Updated                            = command.Updated
-	Read                               = query.Read
-	Page[I any]                        = query.Page[I]
-	Stored[S any]                      = document.Stored[S]
-	Listed[S any]                      = document.Listed[S]
-	Snapshot                           = aggregate.Snapshot
+	// EventCodec encodes the events of one action; see JSONEvent.
+	EventCodec = document.EventCodec
+	// Creation is the request to create an aggregate.
+	Creation[A aggregate.Aggregate] = command.Creation[A]
+	// Target is the aggregate that a request changes, and its preconditions.
+	Target = command.Target
+	// Updated is the result of a change.
+	Updated = command.Updated
+	// Read is the request to read an aggregate.
+	Read = query.Read
+	// Page is a part of a listing.
+	Page[I any] = query.Page[I]
+	// Stored is an aggregate as it is read.
+	Stored[S any] = document.Stored[S]
+	// Listed is an aggregate in a listing.
+	Listed[S any] = document.Listed[S]
+	// Snapshot has the id, the version and the sequence of an aggregate.
+	Snapshot = aggregate.Snapshot
 )
 
 // Aggregates changes and reads the aggregates of a container. NewAggregates fills it.
@@ -91,7 +104,7 @@ func NewAggregates[A aggregate.Aggregate, S any](container *azcosmos.ContainerCl
 	work, err := cosmos.NewUnitsOfWork(container, kind.Kind(), nil, nil)
 	reader, wrong := cosmos.NewJSONReader[S](container, kind.Type)
 	return &Aggregates[A, S]{
-		Service: command.Service[A]{Work: work, IDs: uuid.New, Now: time.Now, Noun: kind.Type, Namespace: namespace}, Reader: reader,
+		Service: command.Service[A]{Work: work, IDs: uuid.New, Now: time.Now, Noun: kind.Type, Namespace: namespace}, Reader: reader, //nolint:forbidigo // the clock of a service
 	}, errors.Join(err, wrong)
 }
 
@@ -103,12 +116,15 @@ func (a *Aggregates[A, S]) One(ctx context.Context, in Read) (query.Found[Stored
 // MapPage is query.MapPage.
 func MapPage[A, B any](p Page[A], item func(A) B) Page[B] { return query.MapPage(p, item) }
 
-// The relay from containers to topics.
 type (
-	Relay        = relayservice.Service
+	// Relay sends events from Cosmos DB to Service Bus.
+	Relay = relayservice.Service
+	// RelayOptions tune a Relay.
 	RelayOptions = relayservice.Options
-	Containers   = cosmosrelay.Options
-	Topics       = servicebus.RelayBrokerOptions
+	// Containers names the containers of a Relay.
+	Containers = cosmosrelay.Options
+	// Topics names the topics of a Relay.
+	Topics = servicebus.RelayBrokerOptions
 )
 
 // NewRelay returns the relay of the events in containers of client to topics of bus. The caller closes
@@ -122,13 +138,18 @@ func NewRelay(client *azcosmos.Client, from *Containers, bus *ServiceBusClient, 
 	return relayservice.New(store, broker, o)
 }
 
-// Consuming events in the order of their keys.
 type (
-	Event           = consumer.Event
-	Handler         = consumer.Handler
-	Mux             = consumer.Mux
-	Inbox           = cosmosinbox.Inbox
-	Consumer        = subscriber.SessionProcessor
+	// Event is a received event.
+	Event = consumer.Event
+	// Handler handles one event.
+	Handler = consumer.Handler
+	// Mux passes each event to the handler of its action.
+	Mux = consumer.Mux
+	// Inbox records handled events in the container of their effects.
+	Inbox = cosmosinbox.Inbox
+	// Consumer receives the events of each key in order.
+	Consumer = subscriber.SessionProcessor
+	// ConsumerOptions tune a Consumer.
 	ConsumerOptions = subscriber.SessionOptions
 )
 

@@ -36,13 +36,13 @@ func ExampleStart() {
 
 // tb is a test that a program runs.
 type tb struct {
-	ctx      context.Context
+	ctx      func() context.Context
 	cleanups []func()
 	failed   []string
 }
 
 func (t *tb) Helper()                   {}
-func (t *tb) Context() context.Context  { return t.ctx }
+func (t *tb) Context() context.Context  { return t.ctx() }
 func (t *tb) Cleanup(f func())          { t.cleanups = append(t.cleanups, f) }
 func (t *tb) Errorf(f string, a ...any) { t.failed = append(t.failed, fmt.Sprintf(f, a...)) }
 func (t *tb) Fatalf(f string, a ...any) {
@@ -57,7 +57,7 @@ func run(test func(feedboxtest.TB)) []string {
 	go func() {
 		defer close(done)
 		ctx, cancel := context.WithCancel(context.Background())
-		t.ctx = ctx
+		t.ctx = func() context.Context { return ctx }
 		defer func() {
 			cancel()
 			for i := len(t.cleanups) - 1; i >= 0; i-- {
