@@ -16,7 +16,6 @@
 //	token                         the hidden field that every form with method post needs
 //	count 1234567                 an exact number with separators: 1,234,567
 //	age .Time, span .Duration     in words; moment .Time, second .Time: the time itself;
-//	old .Time                     its age, or nothing if it is younger than 10 s
 //	spark .Points                 a small curve ([]float64) as SVG
 //
 // # Live views

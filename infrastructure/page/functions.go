@@ -27,7 +27,7 @@ func (p *Page) functions() template.FuncMap {
 		"token": func() template.HTML {
 			return template.HTML(`<input type="hidden" name="token" value="` + p.token + `">`) //nolint:gosec // rand.Text is letters and digits
 		},
-		"count": count, "age": age, "old": old, "span": span, "moment": moment, "spark": spark, "rate": rate,
+		"count": count, "age": age, "span": Span, "moment": moment, "spark": spark, "rate": Rate,
 	}
 }
 
@@ -40,6 +40,13 @@ func count(n any) (string, error) {
 	default:
 		return "", fmt.Errorf("count: %T is no whole number", n)
 	}
+	return group(text), nil
+}
+
+// Number formats a whole number as count does.
+func Number(n int64) string { return group(strconv.FormatInt(n, 10)) }
+
+func group(text string) string {
 	sign := ""
 	if text[0] == '-' {
 		sign, text = "-", text[1:]
@@ -49,11 +56,11 @@ func count(n any) (string, error) {
 		parts = append([]string{text[len(text)-3:]}, parts...)
 		text = text[:len(text)-3]
 	}
-	return sign + strings.Join(append([]string{text}, parts...), ","), nil
+	return sign + strings.Join(append([]string{text}, parts...), ",")
 }
 
-// rate formats events per second; below 10 with one decimal place.
-func rate(perSecond float64) string {
+// Rate formats events per second; below 10 with one decimal place.
+func Rate(perSecond float64) string {
 	switch {
 	case math.IsNaN(perSecond):
 		return "–"
@@ -62,15 +69,14 @@ func rate(perSecond float64) string {
 	case perSecond < 10:
 		return strconv.FormatFloat(perSecond, 'f', 1, 64)
 	}
-	text, _ := count(int64(math.Round(perSecond))) // it is a whole number
-	return text
+	return Number(int64(math.Round(perSecond)))
 }
 
-// span formats a duration with at most two units.
-func span(d time.Duration) string {
+// Span formats a duration with at most two units.
+func Span(d time.Duration) string {
 	switch {
 	case d < 0:
-		return "-" + span(-d)
+		return "-" + Span(-d)
 	case d < time.Second:
 		return strconv.FormatInt(d.Milliseconds(), 10) + " ms"
 	case d < 10*time.Second:
@@ -100,20 +106,8 @@ func age(t time.Time) string {
 	if d < time.Minute {
 		return strconv.Itoa(int(d.Seconds())) + " s"
 	}
-	return span(d)
+	return Span(d)
 }
-
-// old formats the age of data that may be stale, and returns "" for fresh data.
-func old(t time.Time) string {
-	if t.IsZero() || time.Since(t) < staleAfter {
-		return ""
-	}
-	return age(t)
-}
-
-// staleAfter is several times the pace at which the Reader reads, so that a view mentions
-// the age of its data only if reads fail or are slow.
-const staleAfter = 10 * time.Second
 
 // moment formats a time with milliseconds, in UTC, like the log does.
 func moment(t time.Time) string {
@@ -166,7 +160,11 @@ func spark(points []float64) template.HTML {
 		lastX = x
 	}
 	finish()
-	return template.HTML(fmt.Sprintf( //nolint:gosec // numbers only
-		`<svg class="spark" viewBox="0 0 %.0f %.0f" preserveAspectRatio="none" role="img" aria-label="the last minutes, at most %s"><path class="area" d="%s"/><path class="line" d="%s"/></svg>`,
-		sparkWidth, sparkHeight, rate(top), area.String(), line.String()))
+	label := "the last minutes, not known"
+	if line.Len() > 0 {
+		label = "the last minutes, at most " + Rate(top)
+	}
+	return template.HTML(fmt.Sprintf( //nolint:gosec // numbers and a fixed text
+		`<svg class="spark" viewBox="0 0 %.0f %.0f" preserveAspectRatio="none" role="img" aria-label="%s"><path class="area" d="%s"/><path class="line" d="%s"/></svg>`,
+		sparkWidth, sparkHeight, label, area.String(), line.String()))
 }

@@ -66,13 +66,13 @@ func (s *Operations) examine(r *http.Request) (any, error) {
 	v := doctorView{Ended: d.ended, Running: d.running}
 	count := map[operator.FindingStatus]int{}
 	for _, f := range d.findings {
-		v.Findings = append(v.Findings, findingRow{f, findingState(f.Status)})
+		v.Findings = append(v.Findings, findingRow{f, d.state(f.Status)})
 		count[f.Status]++
 	}
 	slices.SortStableFunc(v.Findings, func(a, b findingRow) int { return severity(a.Status) - severity(b.Status) })
 	for _, status := range bySeverity {
 		if count[status] > 0 {
-			v.Counts = append(v.Counts, findingCount{findingState(status), string(status), count[status]})
+			v.Counts = append(v.Counts, findingCount{d.state(status), string(status), count[status]})
 		}
 	}
 	return v, nil
@@ -103,6 +103,14 @@ func (s *Operations) diagnose(ctx context.Context, done chan<- struct{}) {
 var bySeverity = []operator.FindingStatus{operator.FindingFailed, operator.FindingWarning, operator.FindingUnknown, operator.FindingOK}
 
 func severity(s operator.FindingStatus) int { return slices.Index(bySeverity, s) }
+
+// state returns the CSS class of a finding. An old one shows nothing good.
+func (d *doctor) state(s operator.FindingStatus) string {
+	if s == operator.FindingOK && !d.running && time.Since(d.ended) > findingsMaxAge {
+		return ""
+	}
+	return findingState(s)
+}
 
 func findingState(s operator.FindingStatus) string {
 	switch s {

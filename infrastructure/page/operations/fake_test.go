@@ -2,6 +2,7 @@ package operations_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -21,11 +22,21 @@ type fake struct {
 	line   []relay.ParkedEvent
 	reads  atomic.Int64 // of leases
 	parked atomic.Int64 // reads of parked keys
+	outage atomic.Bool
+}
+
+var errOutage = errors.New("no reply of the store")
+
+func (f *fake) err() error {
+	if f.outage.Load() {
+		return errOutage
+	}
+	return nil
 }
 
 func (f *fake) LeaseList(context.Context) ([]changefeed.Lease, bool, error) {
 	f.reads.Add(1)
-	return f.leases, false, nil
+	return f.leases, false, f.err()
 }
 
 func (f *fake) Hosts(context.Context) ([]changefeed.Host, error) { return nil, nil }
@@ -57,7 +68,19 @@ func (f *fake) GatesFor(_ context.Context, reason string) ([]relay.Gate, error) 
 			found = append(found, g)
 		}
 	}
-	return found, nil
+	return found, f.err()
+}
+
+func (f *fake) Timeline(_ context.Context, key string, _ time.Time) (*operator.Timeline, error) {
+	return &operator.Timeline{Events: []operator.Entry{{Status: operator.StatusWaiting}}}, nil
+}
+
+func (f *fake) Diagnose(_ context.Context, o operator.DoctorOptions) {
+	found := operator.Fine("store", "replies")
+	if f.err() != nil {
+		found = found.Is(operator.FindingFailed, "")
+	}
+	o.Found(found)
 }
 
 func (f *fake) Gate(_ context.Context, key string) (relay.Gate, error) {

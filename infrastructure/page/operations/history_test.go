@@ -78,9 +78,9 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "/away: status 503") {
 		t.Errorf("unavailable process: %v", err)
 	}
-	behind, oldest := found.totalLag()
-	if found.answered != 2 || found.accepted != 80 || found.changes != 10 || !found.hasAPI || behind != 7 || oldest != time.Minute {
-		t.Errorf("%+v, behind %v, oldest %s", found, behind, oldest)
+	behind := found.behind()
+	if found.answered != 2 || found.accepted != 80 || found.changes != 10 || !found.hasAPI || behind != (totalLag{7, time.Minute, true}) {
+		t.Errorf("%+v, behind %+v", found, behind)
 	}
 	if !found.up["cosmos"] || found.up["serviceBus"] || len(found.up) != 2 {
 		t.Errorf("dependencies: %v", found.up)

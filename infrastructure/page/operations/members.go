@@ -9,8 +9,7 @@ import (
 
 // membersView lists the relays, their leases, and recent takeovers.
 type membersView struct {
-	At      time.Time
-	Trouble string
+	Read    Source
 	Members []member
 	Leases  []rangeRow
 	Page    pageOf
@@ -24,13 +23,14 @@ type member struct {
 	State, Words string
 	Heard        time.Time
 	Behind       int64
+	Known        bool // the lag of all its ranges
 }
 
 const maxMembers = 200
 
 func (s *Operations) members(r *http.Request) (any, error) {
 	p := s.reader.Latest(r.Context())
-	v := membersView{At: p.RangesAt, Trouble: p.RangesErr, Moves: p.Moves[:min(len(p.Moves), pageSize)]}
+	v := membersView{Read: p.Ranges, Moves: p.Moves[:min(len(p.Moves), pageSize)]}
 	byName := map[string]*member{}
 	silent := map[string]time.Duration{}
 	for _, one := range p.Snapshot.Ranges {
@@ -40,11 +40,12 @@ func (s *Operations) members(r *http.Request) (any, error) {
 		}
 		m, ok := byName[one.Owner]
 		if !ok {
-			m = &member{Name: one.Owner, State: "good", Words: "alive"}
+			m = &member{Name: one.Owner, State: "good", Words: "alive", Known: p.Ranges.Current()}
 			byName[one.Owner] = m
 		}
 		m.Leases++
 		m.Behind += one.Lag.Transactions
+		m.Known = m.Known && one.Lag.Known
 		if one.Timestamp.After(m.Heard) {
 			m.Heard, silent[one.Owner] = one.Timestamp, one.Silent
 		}
@@ -57,7 +58,7 @@ func (s *Operations) members(r *http.Request) (any, error) {
 	for _, h := range p.Hosts {
 		m, ok := byName[h.Name]
 		if !ok {
-			m = &member{Name: h.Name, State: "good", Words: "waiting for ranges"}
+			m = &member{Name: h.Name, State: "good", Words: "waiting for ranges", Known: p.Ranges.Current()}
 			byName[h.Name] = m
 		}
 		switch {
@@ -73,13 +74,14 @@ func (s *Operations) members(r *http.Request) (any, error) {
 		}
 	}
 	for _, m := range byName {
+		m.State = p.Ranges.State(m.State)
 		v.Members = append(v.Members, *m)
 	}
 	slices.SortFunc(v.Members, func(a, b member) int { return cmp.Or(cmp.Compare(b.Leases, a.Leases), cmp.Compare(a.Name, b.Name)) })
 	v.Members = v.Members[:min(len(v.Members), maxMembers)]
 	from, to := paged(r.URL.Query(), len(p.Snapshot.Ranges), r.URL.Path, &v.Page)
 	for _, one := range p.Snapshot.Ranges[from:to] {
-		v.Leases = append(v.Leases, newRangeRow(one, p.Snapshot.At))
+		v.Leases = append(v.Leases, newRangeRow(one, p))
 	}
 	return v, nil
 }

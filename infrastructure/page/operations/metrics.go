@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strings"
 	"time"
@@ -24,8 +25,10 @@ type metricsSum struct {
 	delivery struct{ seconds, events float64 }
 	again    float64 // events sent again although the broker may have accepted them
 	lag      map[string]rangeLag
-	up       map[string]bool // by dependency; false if any process reports it down
-	answered int             // processes
+	// lagUnknown is true if a relay reports that it does not know the lag of a range.
+	lagUnknown bool
+	up         map[string]bool // by dependency; false if any process reports it down
+	answered   int             // processes
 }
 
 type rangeLag struct {
@@ -104,6 +107,7 @@ func (t *metricsSum) add(families map[string]*dto.MetricFamily) {
 		up, known := t.up[name]
 		t.up[name] = m.GetGauge().GetValue() > 0 && (up || !known)
 	}
+	t.lagUnknown = t.lagUnknown || len(families["outbox_lag_unknown"].GetMetric()) > 0
 	for _, m := range families["outbox_lag"].GetMetric() {
 		r := t.lag[label(m, "lease")]
 		r.transactions = max(r.transactions, int64(m.GetGauge().GetValue()))
@@ -124,4 +128,66 @@ func label(m *dto.Metric, name string) string {
 		}
 	}
 	return ""
+}
+
+// readMetrics scrapes all processes and adds a point to the history.
+func (r *Reader) readMetrics(ctx context.Context) {
+	began := time.Now()
+	t, err := scrape(ctx, r.client, r.metrics)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := &r.overview
+	before := p.metrics
+	p.MetricsRead.note(began, err)
+	p.rates = unknownRates()
+	p.metrics = t
+	seconds := t.at.Sub(before.at).Seconds()
+	same := before.answered == t.answered && t.answered > 0 && seconds > 0
+	per := func(now, then float64) float64 {
+		if !same || now < then { // a process has restarted, so its counters started from zero
+			return math.NaN()
+		}
+		return (now - then) / seconds
+	}
+	p.rates[seriesAccepted] = per(t.accepted, before.accepted)
+	p.rates[seriesBatches] = per(t.batches, before.batches)
+	behind := t.behind()
+	if behind.known {
+		p.rates[seriesBehind], p.rates[seriesOldest] = behind.transactions, behind.oldest.Seconds()
+	} else if p.Ranges.Current() && p.Snapshot.Unknown == 0 { // measured on the feed
+		p.rates[seriesBehind], p.rates[seriesOldest] = float64(p.Snapshot.Behind), p.Snapshot.Oldest.Seconds()
+	}
+	if p.Keys.Current() {
+		p.rates[seriesParked] = float64(len(p.Gates))
+	}
+	if t.hasAPI {
+		p.rates[seriesCommitted] = per(t.changes, before.changes)
+	} else if was := before.behind(); same && behind.known && was.known {
+		p.rates[seriesCommitted] = max(0, p.rates[seriesAccepted]+(behind.transactions-was.transactions)/seconds)
+	}
+	if n := t.batches - before.batches; same && n > 0 {
+		p.sendTook = time.Duration((t.sending - before.sending) / n * float64(time.Second))
+	}
+	if n := t.delivery.events - before.delivery.events; same && n > 0 {
+		p.delivery = time.Duration((t.delivery.seconds - before.delivery.seconds) / n * float64(time.Second))
+	}
+	if len(r.metrics) > 0 || p.Ranges.Known() {
+		r.history.add(t.at, p.rates)
+	}
+}
+
+// totalLag is the lag of all ranges. It is known if a relay reports a lag, and none a range without.
+type totalLag struct {
+	transactions float64
+	oldest       time.Duration
+	known        bool
+}
+
+func (m *metricsSum) behind() totalLag {
+	total := totalLag{known: len(m.lag) > 0 && !m.lagUnknown}
+	for _, r := range m.lag {
+		total.transactions += float64(r.transactions)
+		total.oldest = max(total.oldest, r.oldest)
+	}
+	return total
 }

@@ -2,16 +2,21 @@ package operations
 
 import (
 	"cmp"
+	"math"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
-	"feedbox/application/relay"
 	"feedbox/infrastructure/operator"
 )
 
 type nowView struct {
+	Verdict       verdict
+	Read, Keys    Source
 	Tiles         []tile
+	Known         bool // the lag of all ranges
+	Unknown       int  // ranges whose lag is not known
 	Behind        int64
 	Oldest        time.Duration
 	OldestState   string // CSS class
@@ -27,9 +32,7 @@ type nowView struct {
 	Owners        int
 	Conditions    []conditionCount
 	Dependencies  []dependency
-	Paused        bool
 	Troubles      []string
-	Empty         bool
 	SendTook      time.Duration
 	Delivery      time.Duration
 	Again         int64
@@ -53,17 +56,17 @@ type dependency struct{ Name, State, Words string }
 
 func (s *Operations) now(r *http.Request) (any, error) {
 	p := s.reader.Latest(r.Context())
+	if time.Since(p.MetricsRead.Tried) > currentFor {
+		p.rates, p.sendTook, p.delivery = unknownRates(), 0, 0
+	}
 	ttl := s.o.Port.EventTTL()
 	v := nowView{
+		Verdict: judge(p, ttl, s.o.Window), Read: p.Ranges, Keys: p.Keys, Known: p.Ranges.Current() && p.Snapshot.Unknown == 0, Unknown: p.Snapshot.Unknown,
 		Behind: p.Snapshot.Behind, Oldest: p.Snapshot.Oldest, TTL: ttl, Window: s.o.Window,
 		OldestCurve: s.reader.curve(seriesOldest), BehindCurve: s.reader.curve(seriesBehind), ParkedCurve: s.reader.curve(seriesParked),
 		ParkedKeys: len(p.Gates), Reasons: p.Reasons[:min(3, len(p.Reasons))], Ranges: len(p.Snapshot.Ranges),
-		Paused: p.Paused, SendTook: p.sendTook, Delivery: p.delivery, Again: int64(p.metrics.again), Accepted: int64(p.metrics.accepted),
-		Metrics: len(s.o.Metrics) > 0, Empty: !p.RangesAt.IsZero() && p.RangesErr == "" && len(p.Snapshot.Ranges) == 0,
-	}
-	if len(p.metrics.lag) > 0 && p.MetricsErr == "" { // fresher than the lag in Snapshot
-		behind, oldest := p.metrics.totalLag()
-		v.Behind, v.Oldest = int64(behind), oldest
+		SendTook: p.sendTook, Delivery: p.delivery, Again: int64(p.metrics.again), Accepted: int64(p.metrics.accepted),
+		Metrics: len(s.o.Metrics) > 0 && p.metrics.answered > 0,
 	}
 	for _, reason := range p.Reasons {
 		v.ParkedEvents += reason.Events
@@ -82,14 +85,21 @@ func (s *Operations) now(r *http.Request) (any, error) {
 		}
 	}
 	v.Owners = len(owners)
-	v.Conditions = conditions(p.Snapshot)
+	v.Conditions = conditions(p)
 	v.Dependencies = dependencies(p)
-	for _, trouble := range []string{p.RangesErr, p.GatesErr, p.MetricsErr} {
-		if trouble != "" {
+	for _, trouble := range []string{p.Ranges.Err, p.Keys.Err, p.MetricsRead.Err} {
+		if trouble != "" && !slices.Contains(v.Troubles, trouble) && !strings.Contains(v.Verdict.Words, trouble) {
 			v.Troubles = append(v.Troubles, trouble)
 		}
 	}
 	return v, nil
+}
+
+func unknownRates() (all [seriesCount]float64) {
+	for i := range all {
+		all[i] = math.NaN()
+	}
+	return all
 }
 
 func committedNote(p Overview) string {
@@ -99,31 +109,11 @@ func committedNote(p Overview) string {
 	return "derived from accepted and waiting events"
 }
 
-// ageState compares the age of the oldest unsent event with the two limits.
-func ageState(oldest, ttl, window time.Duration) (state, words string) {
-	switch relay.LevelOf(oldest, ttl) {
-	case relay.Critical:
-		return "bad", "events will be lost: more than half of their lifetime has passed"
-	case relay.Warning:
-		return "warn", "more than a quarter of the event lifetime has passed"
-	case relay.Safe:
-	}
-	switch {
-	case oldest >= window:
-		return "warn", "older than the duplicate window: events sent again after a crash reach consumers twice"
-	case oldest >= 2*time.Minute:
-		return "warn", "the relay is too slow, or blocked"
-	case oldest == 0:
-		return "good", "no backlog"
-	}
-	return "good", "well within both limits"
-}
-
 func stateOf(c operator.Condition) string {
 	switch c {
 	case operator.Expired, operator.Stopped:
 		return "bad"
-	case operator.Silent, operator.Retrying, operator.Free:
+	case operator.Silent, operator.Retrying, operator.Free, operator.Unread, operator.Held:
 		return "warn"
 	case operator.Paused:
 		return "busy"
@@ -133,32 +123,33 @@ func stateOf(c operator.Condition) string {
 }
 
 // conditions counts the ranges, the worst first.
-func conditions(s operator.Snapshot) []conditionCount {
+func conditions(p Overview) []conditionCount {
 	count := map[operator.Condition]int{}
-	for _, r := range s.Ranges {
-		c, _ := r.Condition(s.At)
+	for _, r := range p.Snapshot.Ranges {
+		c, _ := r.Condition(p.Snapshot.At)
 		count[c]++
 	}
 	var all []conditionCount
 	for _, c := range operator.Conditions() {
 		if count[c] > 0 {
-			all = append(all, conditionCount{Condition: c, State: stateOf(c), Count: count[c]})
+			all = append(all, conditionCount{Condition: c, State: p.Ranges.State(stateOf(c)), Count: count[c]})
 		}
 	}
 	return all
 }
 
 func dependencies(p Overview) []dependency {
-	name := map[string]string{"cosmos": "Cosmos DB", "serviceBus": "Service Bus", "postgres": "PostgreSQL", "firestore": "Firestore"}
-	all := []dependency{{Name: "Store, seen from this page", State: "good", Words: "up"}}
+	all := []dependency{{Name: "Store, seen from this page", State: p.Ranges.State("good"), Words: "up"}}
 	switch {
-	case p.RangesErr != "":
+	case p.Ranges.Err != "":
 		all[0].State, all[0].Words = "bad", "down"
-	case p.RangesAt.IsZero():
-		all[0].State, all[0].Words = "", "not read yet"
+	case !p.Ranges.Known():
+		all[0].Words = "not read yet"
+	case !p.Ranges.Current():
+		all[0].Words = "not read now"
 	}
 	for key, up := range p.metrics.up {
-		d := dependency{Name: cmp.Or(name[key], key) + ", seen from the relays", State: "good", Words: "up"}
+		d := dependency{Name: cmp.Or(names[key], key) + ", seen from the relays", State: p.MetricsRead.State("good"), Words: "up"}
 		if !up {
 			d.State, d.Words = "bad", "down"
 		}

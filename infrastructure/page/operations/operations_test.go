@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"feedbox/application/relay"
+	"feedbox/changefeed"
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/page/operations"
 )
@@ -141,6 +143,75 @@ func TestTabsShareReads(t *testing.T) {
 			t.Error(err)
 		}
 		p.Close()
+	})
+}
+
+// green finds what says that all is well.
+var green = regexp.MustCompile(`class="(state|cell) good"|every key flows|Every key flows|no backlog|No relay yet|no relay has started|0 of 0|>0 <span class="unit">(transactions|keys)|>0 ms<`)
+
+// What was never read, or is not read now, is shown as unknown with the age of the last known
+// value, never as zero, empty or well.
+func TestPageIsNeverGreenOnAnError(t *testing.T) {
+	paths := []string{"/", "/ranges", "/ranges/none", "/parked", "/members", "/life/key-1", "/doctor"}
+	synctest.Test(t, func(t *testing.T) {
+		port := crowd(2, 0)
+		name := changefeed.LeaseName(port.leases[0].ID)
+		paths[2] = "/ranges/" + name
+		port.outage.Store(true)
+		get := serve(t, port)
+		for _, path := range paths {
+			if path == "/ranges/"+name || path == "/life/key-1" || path == "/doctor" {
+				continue // the range is not known, and the others do not show what the Reader reads
+			}
+			if body := get(path); green.MatchString(body) || !strings.Contains(body, errOutage.Error()) {
+				t.Errorf("%s, never read: %q in\n%s", path, green.FindString(body), body)
+			}
+		}
+		port.outage.Store(false)
+		time.Sleep(3 * time.Second) // the next reads
+		for _, path := range paths {
+			if body := get(path); !green.MatchString(body) || path != "/doctor" && strings.Contains(body, "as of") {
+				t.Errorf("%s while all is well: %s", path, body)
+			}
+		}
+		port.outage.Store(true)
+		for end := time.Now().Add(16 * time.Second); time.Now().Before(end); time.Sleep(time.Second) {
+			get("/")
+		}
+		for _, path := range paths {
+			if path == "/doctor" {
+				time.Sleep(time.Minute) // its findings are current for a minute
+			}
+			body := get(path)
+			if green.MatchString(body) {
+				t.Errorf("%s during the outage: %q in\n%s", path, green.FindString(body), body)
+			}
+			if path != "/life/key-1" && path != "/doctor" && !regexp.MustCompile(`as of 1\d s ago`).MatchString(body) {
+				t.Errorf("%s has no age of the last known value:\n%s", path, body)
+			}
+		}
+	})
+}
+
+// The first view after a pause waits for a read, so that a relay that died in between is not shown
+// as it was.
+func TestFirstViewAfterAPauseShowsTheStateOfNow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		port := crowd(2, 0)
+		get := serve(t, port)
+		get("/ranges")
+		time.Sleep(16 * time.Second)
+		for i := range port.leases {
+			port.leases[i].Health = changefeed.Stopped
+		}
+		if body := get("/ranges"); green.MatchString(body) || !strings.Contains(body, "2 stopped") {
+			t.Errorf("16 s later: %s", body)
+		}
+		time.Sleep(16 * time.Second)
+		port.outage.Store(true)
+		if body := get("/members"); green.MatchString(body) {
+			t.Errorf("during an outage: %s", body)
+		}
 	})
 }
 

@@ -16,8 +16,7 @@ import (
 
 // rangesView is a page of the ranges, with a map of all.
 type rangesView struct {
-	At         time.Time
-	Trouble    string
+	Read       Source
 	Cells      []cell
 	Conditions []conditionCount
 	Show, Find string
@@ -34,6 +33,7 @@ type cell struct {
 
 type rangeRow struct {
 	Name, Range, Owner   string
+	Read                 Source
 	State                string
 	Condition            operator.Condition
 	For                  time.Duration
@@ -54,11 +54,11 @@ type rangeRow struct {
 // maxCells bounds the map: with more ranges, neighbours share a cell.
 const maxCells = 320
 
-func newRangeRow(r operator.Range, now time.Time) rangeRow {
-	c, d := r.Condition(now)
+func newRangeRow(r operator.Range, p Overview) rangeRow {
+	c, d := r.Condition(p.Snapshot.At)
 	return rangeRow{
-		Name: changefeed.LeaseName(r.ID), Range: r.Range.String(), Owner: r.Owner, Condition: c, State: stateOf(c), For: d,
-		Behind: r.Lag.Transactions, Oldest: r.Lag.Age, Known: r.Lag.Known, Checkpoint: r.Timestamp, Error: cmp.Or(r.Error, r.Lag.Error), Pending: pendingCommands(r.Request),
+		Name: changefeed.LeaseName(r.ID), Range: r.Range.String(), Owner: r.Owner, Condition: c, State: p.Ranges.State(stateOf(c)), For: d, Read: p.Ranges,
+		Behind: r.Lag.Transactions, Oldest: r.Lag.Age, Known: r.Lag.Known && p.Ranges.Current(), Checkpoint: r.Timestamp, Error: cmp.Or(r.Error, r.Lag.Error), Pending: pendingCommands(r.Request),
 		Epoch: r.Epoch, Previous: r.Previous, LSN: r.LSN, Delivered: max(r.LSN, r.Delivered), Docs: r.Handled, Lease: r.Lease, Failures: r.Failures, Paused: r.Request.Paused,
 	}
 }
@@ -88,10 +88,10 @@ func (s *Operations) ranges(r *http.Request) (any, error) {
 	p := s.reader.Latest(r.Context())
 	q := r.URL.Query()
 	v := rangesView{
-		At: p.RangesAt, Trouble: p.RangesErr, Conditions: conditions(p.Snapshot), Show: q.Get("show"), Find: strings.TrimSpace(q.Get("find")),
+		Read: p.Ranges, Conditions: conditions(p), Show: q.Get("show"), Find: strings.TrimSpace(q.Get("find")),
 		Paused: p.Paused, Total: len(p.Snapshot.Ranges),
 	}
-	v.Cells = cells(p.Snapshot)
+	v.Cells = cells(p)
 	var found []operator.Range
 	for _, one := range p.Snapshot.Ranges {
 		c, _ := one.Condition(p.Snapshot.At)
@@ -102,7 +102,7 @@ func (s *Operations) ranges(r *http.Request) (any, error) {
 	}
 	from, to := paged(q, len(found), r.URL.Path, &v.Page)
 	for _, one := range found[from:to] {
-		v.Rows = append(v.Rows, newRangeRow(one, p.Snapshot.At))
+		v.Rows = append(v.Rows, newRangeRow(one, p))
 	}
 	return v, nil
 }
@@ -113,7 +113,8 @@ func matches(r operator.Range, find string) bool {
 
 // cells returns the map of the key space. Each cell has the worst condition of its ranges, so
 // that no problem is hidden.
-func cells(s operator.Snapshot) []cell {
+func cells(p Overview) []cell {
+	s := p.Snapshot
 	n := min(maxCells, len(s.Ranges))
 	all := make([]cell, 0, n)
 	for i := range n {
@@ -126,7 +127,7 @@ func cells(s operator.Snapshot) []cell {
 			}
 		}
 		c := operator.Conditions()[worst]
-		one := cell{State: stateOf(c), Title: changefeed.LeaseName(s.Ranges[at].ID) + ": " + string(c), URL: "ranges/" + changefeed.LeaseName(s.Ranges[at].ID)}
+		one := cell{State: cmp.Or(p.Ranges.State(stateOf(c)), "unknown"), Title: changefeed.LeaseName(s.Ranges[at].ID) + ": " + string(c), URL: "ranges/" + changefeed.LeaseName(s.Ranges[at].ID)}
 		if to-from > 1 {
 			one.Title = strconv.Itoa(to-from) + " ranges, worst: " + string(c)
 			one.URL = "ranges?page=" + strconv.Itoa(from/pageSize+1)
@@ -178,7 +179,7 @@ func (s *Operations) oneRange(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := rangeView{rangeRow: newRangeRow(one, p.Snapshot.At)}
+	v := rangeView{rangeRow: newRangeRow(one, p)}
 	for _, m := range p.Moves {
 		if m.Lease == v.Name {
 			v.Moves = append(v.Moves, m)
@@ -192,6 +193,9 @@ func rangeNamed(p Overview, name string) (operator.Range, error) {
 		if changefeed.LeaseName(one.ID) == name {
 			return one, nil
 		}
+	}
+	if !p.Ranges.Known() {
+		return operator.Range{}, &page.Refusal{Status: http.StatusServiceUnavailable, Title: "Not known", Detail: "The ranges could not be read yet. " + p.Ranges.Err, Next: "Try again, or see the doctor."}
 	}
 	return operator.Range{}, &page.Refusal{Status: http.StatusNotFound, Title: "Range not found", Detail: "There is no lease " + name + ": it was split or merged, or never existed.", Next: "See the list of ranges."}
 }

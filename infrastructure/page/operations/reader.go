@@ -19,31 +19,28 @@ const (
 	metricsIdle   = 15 * time.Second
 	rangesEvery   = 2 * time.Second
 	parkedEvery   = 3 * time.Second
-	maxAge        = 30 * time.Second // a view waits for a read if its data is older
-	share         = 5                // reads take at most 1/share of the time, so that they cannot overload the store
+	share         = 5 // reads take at most 1/share of the time, so that they cannot overload the store
 	readTimeout   = 2 * time.Minute
-	firstReadWait = 1500 * time.Millisecond // bounds the wait of a view for a read
+	firstReadWait = 1500 * time.Millisecond // bounds the wait of the first view for a read
 	maxMoves      = 200
 	maxError      = 300 // bytes kept of a parked key's error, because there may be many keys
 )
 
 // Overview is an immutable copy of the latest reads.
 type Overview struct {
-	Snapshot   operator.Snapshot
-	Paused     bool // all relays are
-	Hosts      []changefeed.Host
-	Moves      []Move // the latest first
-	RangesAt   time.Time
-	RangesErr  string
-	Gates      []relay.Gate
-	Reasons    []operator.Reason
-	GatesAt    time.Time
-	GatesErr   string
-	metrics    metricsSum
-	rates      [seriesCount]float64
-	MetricsErr string
-	sendTook   time.Duration // mean of one batch
-	delivery   time.Duration // mean from creation to acceptance
+	Ranges      Source // of the next four
+	Snapshot    operator.Snapshot
+	Paused      bool // all relays are
+	Hosts       []changefeed.Host
+	Moves       []Move // the latest first
+	Keys        Source // of the next two
+	Gates       []relay.Gate
+	Reasons     []operator.Reason
+	MetricsRead Source // of the next four; fails if any process does not answer
+	metrics     metricsSum
+	rates       [seriesCount]float64
+	sendTook    time.Duration // mean of one batch
+	delivery    time.Duration // mean from creation to acceptance
 }
 
 // Move is a change of ownership.
@@ -63,12 +60,14 @@ type Reader struct {
 
 	mu       sync.Mutex // guards the fields below
 	asked    time.Time  // last call of Latest
+	woken    time.Time  // first call of Latest after a pause of the reads
 	overview Overview
 	history  *history
 }
 
 func newReader(port Watcher, metrics []string, client *http.Client) *Reader {
 	r := &Reader{port: port, metrics: metrics, client: client, history: newHistory()}
+	r.overview.rates = unknownRates()
 	for i := range r.wake {
 		r.wake[i] = make(chan struct{}, 1)
 	}
@@ -118,23 +117,27 @@ func (r *Reader) watched() bool {
 	return time.Since(r.asked) < watchedFor
 }
 
-// Latest returns the latest reads and keeps the reads going. It waits up to firstReadWait
-// if the data is old.
+// Latest returns the latest reads and keeps the reads going. After a pause of the reads it waits
+// up to firstReadWait for new ones.
 func (r *Reader) Latest(ctx context.Context) Overview {
 	r.mu.Lock()
 	idle := time.Since(r.asked) >= watchedFor
 	r.asked = time.Now()
-	late := r.asked.Add(-maxAge)
+	if idle {
+		r.woken = r.asked
+	}
+	woken := r.woken
 	r.mu.Unlock()
 	if idle {
 		r.refresh()
 	}
-	deadline := time.Now().Add(firstReadWait)
+	deadline := woken.Add(firstReadWait)
 	for {
 		r.mu.Lock()
 		p := r.overview
 		r.mu.Unlock()
-		if p.RangesAt.After(late) && p.GatesAt.After(late) || time.Now().After(deadline) {
+		scraped := len(r.metrics) == 0 || p.MetricsRead.Tried.After(woken)
+		if p.Ranges.Tried.After(woken) && p.Keys.Tried.After(woken) && scraped || !time.Now().Before(deadline) {
 			return p
 		}
 		select {
@@ -163,6 +166,7 @@ func (r *Reader) curve(n series) []float64 {
 }
 
 func (r *Reader) readParked(ctx context.Context) {
+	began := time.Now()
 	gates, err := r.port.GatesFor(ctx, "")
 	for i := range gates {
 		gates[i].Error, gates[i].Closing.Error = shortened(gates[i].Error), shortened(gates[i].Closing.Error)
@@ -170,11 +174,10 @@ func (r *Reader) readParked(ctx context.Context) {
 	reasons := operator.Reasons(gates)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.overview.GatesErr = errorText(err)
+	r.overview.Keys.note(began, err)
 	if err == nil {
 		r.overview.Gates, r.overview.Reasons = gates, reasons
 	}
-	r.overview.GatesAt = time.Now()
 }
 
 // shortened copies the beginning, so that the whole text can be garbage-collected.
@@ -183,11 +186,4 @@ func shortened(text string) string {
 		return text
 	}
 	return string([]byte(text[:maxError])) + " …"
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }

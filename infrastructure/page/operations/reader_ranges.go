@@ -11,6 +11,7 @@ import (
 
 // readRanges reads the leases, and measures the lag if the metrics do not have it.
 func (r *Reader) readRanges(ctx context.Context) {
+	began := time.Now()
 	leases, paused, err := r.port.LeaseList(ctx)
 	var hosts []changefeed.Host
 	if err == nil {
@@ -26,7 +27,7 @@ func (r *Reader) readRanges(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := &r.overview
-	p.RangesErr, p.RangesAt = errorText(err), now
+	p.Ranges.note(began, err)
 	if err != nil {
 		return
 	}

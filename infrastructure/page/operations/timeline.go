@@ -1,11 +1,15 @@
 package operations
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"feedbox/application/relay"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
 )
@@ -18,7 +22,8 @@ type timeline struct {
 	Missing []int64
 	Parked  *keyView
 	Version int64
-	Cut     int // older events that are not shown
+	Flows   bool // known and current
+	Cut     int  // older events that are not shown
 }
 
 // timelineEntry is an event with its status and times.
@@ -48,13 +53,15 @@ func (s *Operations) findTimeline(r *http.Request) (any, error) {
 
 func (s *Operations) timeline(r *http.Request) (any, error) {
 	key := r.PathValue("key")
-	handled := s.reader.Latest(r.Context()).Snapshot.Handled()
+	p := s.reader.Latest(r.Context())
+	handled := p.Snapshot.Handled()
 	return s.timelines.get(key, func() (timeline, error) {
 		found, err := s.o.Port.Timeline(r.Context(), key, handled)
 		if err != nil {
 			return timeline{}, err
 		}
 		v := timeline{Key: key, Trouble: found.Trouble, Missing: found.Missing}
+		v.Flows = found.Parked == nil && found.Trouble == "" && p.Ranges.Current() && p.Snapshot.Unknown == 0 && !p.Paused
 		var receipts map[string]Receipt
 		if s.o.Receipts != nil {
 			receipts = s.o.Receipts.OfKey(key)
@@ -132,4 +139,57 @@ func traceID(traceparent string) string {
 		return ""
 	}
 	return parts[1]
+}
+
+// timelineActs returns the act that sends the events of a key again.
+func (s *Operations) timelineActs() []page.Act {
+	return []page.Act{{Path: "replay", Title: "Send the events of a key again", Verb: "Send them again", Preview: s.previewKeyReplay, Do: s.doKeyReplay}}
+}
+
+func (s *Operations) previewKeyReplay(ctx context.Context, q url.Values) (*page.Preview, error) {
+	key := q.Get("key")
+	plan, err := s.o.Port.PlanKeyReplay(ctx, key, s.o.Window)
+	if err != nil {
+		return nil, err
+	}
+	p := &page.Preview{
+		Summary: fmt.Sprintf("This process sends the %d stored events of the key again, in order, with their original message ids.", plan.Events),
+		Facts: []page.Fact{
+			{Name: "key", Value: key},
+			{Name: "events", Value: fmt.Sprint(plan.Events)},
+			{Name: "dropped by the topic", Value: fmt.Sprintf("%d, committed within its duplicate window of %s", plan.Covered, s.o.Window)},
+			{Name: "consumers may see twice", Value: fmt.Sprint(plan.Events - plan.Covered)},
+		},
+		Stamp: replayStamp(plan),
+	}
+	switch {
+	case plan.Events == 0:
+		p.Blocked = "The key has no stored events: there is no such aggregate, or they have expired."
+	case len(plan.Missing) > 0:
+		p.Blocked = fmt.Sprintf("The sequences %v are missing, so the events cannot be sent in order.", plan.Missing[:min(10, len(plan.Missing))])
+	}
+	return p, nil
+}
+
+// replayStamp identifies the events of a plan, so that a new event makes a preview stale.
+func replayStamp(plan *operator.KeyReplay) string {
+	if len(plan.Messages) == 0 {
+		return ""
+	}
+	return fmt.Sprint(plan.Events, " ", slices.MaxFunc(plan.Messages, func(a, b relay.Message) int { return int(a.Sequence - b.Sequence) }).ID)
+}
+
+func (s *Operations) doKeyReplay(ctx context.Context, o *page.Order) error {
+	key := o.Values.Get("key")
+	plan, err := s.o.Port.PlanKeyReplay(ctx, key, s.o.Window)
+	if err != nil {
+		return err
+	}
+	total, done := int64(len(plan.Messages)), int64(0)
+	if err := s.o.Port.SendKey(ctx, plan, func(n int) { done += int64(n); o.Progress(done, total) }); err != nil {
+		return err
+	}
+	o.Say(fmt.Sprintf("Sent: %d events.", total))
+	o.Next("See the timeline of the key", "/life/"+url.PathEscape(key))
+	return nil
 }

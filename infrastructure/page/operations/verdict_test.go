@@ -1,0 +1,100 @@
+package operations
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
+)
+
+// The sentence names the worst trouble, and is green only if all is known, current and well.
+func TestVerdictNamesTheWorstTrouble(t *testing.T) {
+	type change func(p *Overview)
+	each := func(do func(r *operator.Range)) change {
+		return func(p *Overview) {
+			for i := range p.Snapshot.Ranges {
+				do(&p.Snapshot.Ranges[i])
+			}
+		}
+	}
+	first := func(do func(r *operator.Range)) change {
+		return func(p *Overview) { do(&p.Snapshot.Ranges[0]) }
+	}
+	paused := func(p *Overview) { p.Paused, p.Snapshot.Behind = true, 1336 }
+	parked := func(p *Overview) { p.Gates = make([]relay.Gate, 3) }
+	unknownLag := func(p *Overview) { p.Snapshot.Unknown = 2 }
+	brokerDown := func(p *Overview) { p.metrics.up["serviceBus"] = false }
+	retrying := first(func(r *operator.Range) {
+		r.Health, r.Error, r.Failing = changefeed.Retrying, "topic nosuch does not exist", time.Date(2026, 1, 2, 16, 58, 0, 0, time.UTC)
+	})
+	failing := func(s *Source) { s.Err, s.Since = "no reply", time.Date(2026, 1, 2, 16, 58, 0, 0, time.UTC) }
+	for _, tc := range []struct {
+		name, state, words string
+		changes            []change
+	}{
+		{"well", "good", "Everything flows: 41 events/s, 16 ms from creation to broker.", nil},
+		{"idle", "good", "Everything flows: nothing waits.", []change{func(p *Overview) { p.rates[seriesAccepted] = 0 }}},
+		{"no metrics", "good", "Everything flows: 7 changes are on their way.", []change{func(p *Overview) { p.rates, p.metrics, p.Snapshot.Behind = unknownRates(), metricsSum{}, 7 }}},
+		{"never read", "", "Not known yet", []change{func(p *Overview) { p.Ranges = Source{} }}},
+		{"store away from the start", "bad", "Not known: Cosmos DB does not answer since 16:58 UTC. no reply", []change{func(p *Overview) { p.Ranges = Source{}; failing(&p.Ranges) }}},
+		{"store away later", "bad", "Not known: Cosmos DB does not answer since", []change{func(p *Overview) { failing(&p.Ranges) }, paused, parked, brokerDown}},
+		{"read long ago", "", "Not known: the last read was 40 s ago.", []change{func(p *Overview) { p.Ranges.At = time.Now().Add(-40 * time.Second) }}},
+		{"fresh start", "busy", "No relay has started yet.", []change{func(p *Overview) { p.Snapshot.Ranges = nil }}},
+		{"nothing committed yet", "good", "no change has been committed yet", []change{func(p *Overview) { p.Snapshot.Ranges[0].Handled = 0 }}},
+		{"all relays dead", "bad", "No relay runs", []change{each(func(r *operator.Range) { r.Silent = time.Hour })}},
+		{"a relay dead", "warn", "1 of 2 ranges have no live owner", []change{first(func(r *operator.Range) { r.Silent = time.Hour })}},
+		{"relays without the store", "bad", "The relays do not reach Cosmos DB", []change{func(p *Overview) { p.metrics.up["cosmos"] = false }}},
+		{"topic missing", "bad", "Service Bus refuses since 16:58 UTC: topic nosuch does not exist.", []change{brokerDown, retrying, paused}},
+		{"stopped", "bad", "1 of 2 ranges are stopped", []change{first(func(r *operator.Range) { r.Health = changefeed.Stopped }), paused}},
+		{"paused", "busy", "Paused by an operator: 1,336 changes wait.", []change{paused, parked}},
+		{"paused with unknown lag", "busy", "how many changes wait is not known", []change{paused, unknownLag}},
+		{"a paused range", "busy", "1 of 2 ranges are paused", []change{first(func(r *operator.Range) { r.Request.Paused = true })}},
+		{"unread", "bad", "1 of 2 ranges are not read: silent", []change{first(func(r *operator.Range) { r.Health, r.Error = changefeed.Unread, "silent" })}},
+		{"retrying", "warn", "1 of 2 ranges retry since 16:58 UTC: topic", []change{retrying}},
+		{"held", "warn", "The store holds 1 of 2 ranges back for 1 min 6 s", []change{first(func(r *operator.Range) { r.Lag.Withheld, r.Lag.Age = 1, 66*time.Second })}},
+		{"lag unknown", "", "Not known: the lag of 2 of 2 ranges.", []change{unknownLag}},
+		{"old", "warn", "The oldest change has waited for 3 min", []change{func(p *Overview) { p.Snapshot.Oldest = 3 * time.Minute }}},
+		{"nearly lost", "bad", "events will be lost", []change{func(p *Overview) { p.Snapshot.Oldest = 40 * time.Minute }, retrying}},
+		{"parked", "warn", "3 keys are parked", []change{parked}},
+		{"parked not known", "", "Not known whether keys are parked", []change{func(p *Overview) { failing(&p.Keys) }, parked}},
+		{"metrics away", "", "as far as known: no reply", []change{func(p *Overview) { failing(&p.MetricsRead) }}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			now := Source{At: time.Now(), Tried: time.Now()}
+			p := Overview{Ranges: now, Keys: now, MetricsRead: now, rates: unknownRates(), delivery: 16 * time.Millisecond}
+			p.Snapshot = operator.Snapshot{At: time.Now(), Ranges: []operator.Range{
+				{Lease: changefeed.Lease{Owner: "a", Expiry: time.Minute, Handled: 5}}, {Lease: changefeed.Lease{Owner: "b", Expiry: time.Minute}},
+			}}
+			p.metrics.up = map[string]bool{"cosmos": true, "serviceBus": true}
+			p.rates[seriesAccepted] = 41
+			for _, do := range tc.changes {
+				do(&p)
+			}
+			v := judge(p, time.Hour, 10*time.Minute)
+			if v.State != tc.state || !strings.Contains(v.Words, tc.words) || len(v.Path) != 5 {
+				t.Errorf("%s: %q %s; want %q %s", tc.name, v.State, v.Words, tc.state, tc.words)
+			}
+			if healthy := strings.Count(stateNames(v.Path), "bad") == 0; v.State == "good" && !healthy {
+				t.Errorf("%s: the path has a broken part: %+v", tc.name, v.Path)
+			}
+		})
+	}
+	if d := (&doctor{ended: time.Now().Add(-2 * findingsMaxAge)}); d.state(operator.FindingOK) == "good" {
+		t.Error("an old finding is good")
+	}
+	if !math.IsNaN(newReader(nil, nil, nil).overview.rates[seriesAccepted]) {
+		t.Error("a rate is known before the first read")
+	}
+}
+
+func stateNames(path []station) (all string) {
+	for _, s := range path {
+		all += s.State + " "
+	}
+	return all
+}
