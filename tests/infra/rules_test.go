@@ -52,6 +52,8 @@ var alertCases = []alertCase{
 
 	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "2x20"}, fires: "2 contacts are parked; run feedbox parked ls"},
 	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "0x20"}},
+	{alert: "FeedboxParkedUnknown", at: "6m", series: []string{`outbox_parked_unknown{instance="a",reason="failed"}`, "1x20"}, fires: "no relay can read how many contacts are parked (failed); run feedbox doctor", labels: map[string]string{"reason": "failed"}},
+	{alert: "FeedboxParkedUnknown", at: "6m", series: []string{`outbox_parked_unknown{instance="a",reason="failed"}`, "1x20", `outbox_parked_keys{instance="b"}`, "0x20"}}, // another relay can
 
 	{alert: "FeedboxBrokerAcceptsNothing", at: "10m", series: []string{retries, "0x10 0+6x20", accepted, "0+900x10 9000x20"}, fires: acceptsNothing}, // an outage after 5 min
 	{alert: "FeedboxBrokerAcceptsNothing", at: "6m", series: []string{retries, "0x20", failed, "1+6x20", accepted, "0x20"}, fires: acceptsNothing},   // one key, a topic that never existed

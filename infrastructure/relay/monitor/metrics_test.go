@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -12,10 +13,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"feedbox/application/mediator"
 	"feedbox/application/relay"
@@ -69,8 +74,11 @@ func allMetrics(t *testing.T) string {
 	if err := gauge.Register(tel.Meters); err != nil {
 		t.Fatal(err)
 	}
+	if err := (&ParkedGauge{}).Register(tel.Meters); err != nil { // one that was not read yet
+		t.Fatal(err)
+	}
 	gauge.count(t.Context())
-	gauge.Lot = &gates{err: errors.New("away")} // which changes nothing
+	gauge.Lot = &gates{err: errors.New("away")} // which changes nothing yet
 	gauge.count(t.Context())
 
 	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Accepted: 1, Took: time.Millisecond})
@@ -139,6 +147,73 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 	if strings.Contains(text, "not used yet") {
 		t.Error("a dependency that was not used yet has a series, as if it were known to be up or down")
 	}
+}
+
+// A count of parked keys that is no longer read must not look current: nobody would see that a key was
+// parked since. It becomes absent, with a reason.
+func TestParkedKeysAreUnknownWhileTheStoreDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := sdkmetric.NewManualReader()
+		lot := &switchedGates{gates: gates{all: []relay.Gate{{Key: "a", Events: 2}}}}
+		g := &ParkedGauge{Lot: lot, Every: 30 * time.Second, Log: slog.New(slog.DiscardHandler)}
+		if err := g.Register(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))); err != nil {
+			t.Fatal(err)
+		}
+		shown := func() string {
+			var all metricdata.ResourceMetrics
+			if err := reader.Collect(t.Context(), &all); err != nil {
+				t.Fatal(err)
+			}
+			var found []string
+			for _, scope := range all.ScopeMetrics {
+				for _, m := range scope.Metrics {
+					for _, p := range m.Data.(metricdata.Gauge[int64]).DataPoints {
+						reason, _ := p.Attributes.Value("reason")
+						found = append(found, fmt.Sprint(strings.TrimPrefix(m.Name, "outbox.parked."), p.Value, reason.AsString()))
+					}
+				}
+			}
+			slices.Sort(found)
+			return strings.Join(found, " ")
+		}
+		want := func(when, want string) {
+			t.Helper()
+			synctest.Wait()
+			if got := shown(); got != want {
+				t.Errorf("%s: %q, want %q", when, got, want)
+			}
+		}
+		want("before the first answer", "unknown1starting")
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- g.Run(ctx) }()
+		want("after the first answer", "keys1 waiting2")
+		lot.away.Store(true)
+		time.Sleep(time.Minute)
+		want("after two failures", "keys1 waiting2")
+		time.Sleep(time.Minute)
+		want("after four failures", "unknown1failed")
+		lot.away.Store(false)
+		time.Sleep(31 * time.Second)
+		want("when the store answers again", "keys1 waiting2")
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// switchedGates fails while it is away.
+type switchedGates struct {
+	gates
+	away atomic.Bool
+}
+
+func (g *switchedGates) Gates(ctx context.Context) ([]relay.Gate, error) {
+	if g.away.Load() {
+		return nil, errors.New("away")
+	}
+	return g.gates.Gates(ctx)
 }
 
 var (
