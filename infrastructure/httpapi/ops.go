@@ -94,7 +94,7 @@ func (o *Ops) ready(ctx context.Context) error {
 
 // Dependency is the state of a service that the process needs.
 type Dependency struct {
-	Status   string    `json:"status"`            // ok, failing, or unknown before its first use
+	Status   string    `json:"status"`            // ok, failing, or unknown: not used yet, or not since a failure
 	Answered time.Time `json:"answered,omitzero"` // last answer
 	Failing  time.Time `json:"failing,omitzero"`  // start of the outage
 	Error    string    `json:"error,omitempty"`   // last failure

@@ -22,7 +22,8 @@ type Dependency struct {
 	mu       sync.Mutex // guards what follows
 	answered time.Time  // the last answer; zero if there was none
 	since    time.Time  // the first failure after it; zero if it answers
-	err      error      // the last failure
+	failed   time.Time  // the last failure
+	err      error      // of the last failure
 }
 
 // Note records the outcome of a use. A use that its caller cancelled says nothing about the
@@ -36,10 +37,11 @@ func (d *Dependency) Note(err error) {
 	switch {
 	case err == nil:
 		d.answered, d.since, d.err = d.now(), time.Time{}, nil
-	case d.since.IsZero():
-		d.since, d.err = d.now(), err
 	default:
-		d.err = err
+		d.failed, d.err = d.now(), err
+		if d.since.IsZero() {
+			d.since = d.failed
+		}
 	}
 }
 
@@ -76,9 +78,14 @@ func (d *Dependency) Failing() bool {
 	return !d.since.IsZero()
 }
 
+// abandoned is the time after the last use from which a failure says nothing. A failing use is
+// repeated within seconds, or within a minute if nothing answers, unless the process has stopped
+// using the service, as a relay that has lost its ranges.
+const abandoned = 2 * time.Minute
+
 // State is the condition of a dependency.
 type State struct {
-	Status   string    // ok, failing, or unknown before its first use
+	Status   string    // ok, failing, or unknown: not used yet, or not since a failure
 	Answered time.Time // its last answer
 	Failing  time.Time // the first failure since; zero if it answers
 	Error    string    // the last failure, in one line
@@ -90,7 +97,10 @@ func (d *Dependency) state() State {
 	s := State{Status: "unknown", Answered: d.answered, Failing: d.since}
 	switch {
 	case !d.since.IsZero():
-		s.Status, s.Error = "failing", strings.Join(strings.Fields(d.err.Error()), " ")
+		s.Error = strings.Join(strings.Fields(d.err.Error()), " ")
+		if d.now().Sub(d.failed) <= abandoned {
+			s.Status = "failing"
+		}
 	case !d.answered.IsZero():
 		s.Status = "ok"
 	}
@@ -119,12 +129,12 @@ func (d Dependencies) States() map[string]State {
 }
 
 // Register adds a gauge that is 1 while a dependency answers and 0 while it fails. A dependency
-// that was not used yet is omitted, because its state is unknown. Several of one process may
+// of unknown state is omitted. Several of one process may
 // register; each reports its own.
 func (d Dependencies) Register(meters metric.MeterProvider) error {
 	meter := meters.Meter("feedbox/dependencies")
 	gauge, err := meter.Int64ObservableGauge("outbox.dependency.up", metric.WithUnit("{dependency}"),
-		metric.WithDescription("1 if the last use of the service succeeded, 0 if it failed; absent before the first use"))
+		metric.WithDescription("1 if the last use of the service succeeded, 0 if it failed; absent if it was not used, or not since a failure"))
 	if err == nil {
 		// A callback given with the instrument would be that of the first alone.
 		_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {

@@ -111,6 +111,32 @@ func TestBrokerWorksOnlyIfItAnswers(t *testing.T) {
 	}
 }
 
+// A relay that failed and then lost its ranges sends nothing more. Its last failure says nothing about the
+// broker after a while, and must not keep an alert firing.
+func TestFailureThatIsNotRepeatedBecomesUnknown(t *testing.T) {
+	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	d := NewDependencies(func() time.Time { return now }, "b")["b"]
+	want := func(when, status string) {
+		t.Helper()
+		if s := d.state(); s.Status != status || status != "ok" && s.Error != "away" {
+			t.Errorf("%s: %+v, want %s with the last error", when, s, status)
+		}
+	}
+	d.Note(errors.New("away"))
+	for range 10 {
+		now = now.Add(time.Minute)
+		d.Note(errors.New("away"))
+	}
+	want("while it is used and fails", "failing")
+	now = now.Add(time.Minute)
+	want("a minute after the last use", "failing")
+	now = now.Add(2 * time.Minute)
+	want("three minutes after the last use", "unknown")
+	d.Note(nil)
+	now = now.Add(time.Hour)
+	want("an hour after a success", "ok")
+}
+
 // The lag does not vanish with the store: it stays and ages until the store answers. That of a range
 // that had caught up is unknown then, not zero.
 func TestLagGaugeKeepsLastLagDuringOutage(t *testing.T) {
