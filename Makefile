@@ -154,6 +154,10 @@ faults: ## the whole system under every fault, simulated and with real processes
 	fi; \
 	exit $$failed
 
+.PHONY: truth
+truth: ## in each kind of outage, feedbox lag, page, /readyz, metrics and alerts agree
+	FEEDBOX_FAULT_SCALE=1 go test -count=1 -tags faults -v -run TestEveryPlaceShowsAnOutage ./tests/crash
+
 .PHONY: nightly
 nightly: ## what takes hours: the whole check without stamps, all faults at full count, 1,000 seeds, whole suites, every mutant; writes the tables
 	failed=0; \

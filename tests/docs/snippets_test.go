@@ -44,6 +44,7 @@ var known = map[string]string{
 	"subscriber":   "feedbox/infrastructure/broker/servicebus/subscriber",
 	"consumer":     "feedbox/infrastructure/consumer",
 	"pgx":          "github.com/jackc/pgx/v5", "pgxpool": "github.com/jackc/pgx/v5/pgxpool",
+	"cosmosinbox":   "feedbox/infrastructure/consumer/cosmosinbox",
 	"postgresinbox": "feedbox/infrastructure/consumer/postgresinbox",
 	"firestore":     "cloud.google.com/go/firestore", "firestoreinbox": "feedbox/infrastructure/consumer/firestoreinbox",
 	"servicebus":   "feedbox/infrastructure/broker/servicebus",

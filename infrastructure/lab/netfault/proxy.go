@@ -22,6 +22,7 @@ type Proxy struct {
 	down    Way        // from the server
 	changed chan struct{}
 	conns   map[*proxied]struct{}
+	refuse  bool
 	closed  bool
 }
 
@@ -93,6 +94,17 @@ func (p *Proxy) Reset() {
 	}
 }
 
+// Refuse resets the existing connections, and new ones at once while on is true, as a stopped server
+// does.
+func (p *Proxy) Refuse(on bool) {
+	p.mu.Lock()
+	p.refuse = on
+	p.mu.Unlock()
+	if on {
+		p.Reset()
+	}
+}
+
 // Connections returns the number of connections.
 func (p *Proxy) Connections() int {
 	p.mu.Lock()
@@ -136,7 +148,7 @@ func (p *Proxy) accept() {
 		}
 		c := &proxied{ends: [2]net.Conn{near, far}, lost: make(chan struct{})}
 		p.mu.Lock()
-		if p.closed {
+		if p.closed || p.refuse {
 			c.reset()
 		}
 		p.conns[c] = struct{}{}

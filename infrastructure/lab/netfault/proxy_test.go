@@ -81,6 +81,14 @@ func TestProxy(t *testing.T) {
 	if ask = dial(); !ask(long) {
 		t.Fatal("a new connection does not work after others were lost")
 	}
+	p.Refuse(true)
+	if other := dial(); ask(soon) || other(soon) {
+		t.Error("an answer although connections are refused")
+	}
+	p.Refuse(false)
+	if ask = dial(); !ask(long) {
+		t.Error("no answer once connections are accepted again")
+	}
 	p.Reset()
 	if ask(long) {
 		t.Fatal("a connection that was reset answers")

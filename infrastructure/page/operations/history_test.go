@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -84,6 +85,23 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 	}
 	if !found.up["cosmos"] || found.up["serviceBus"] || len(found.up) != 2 {
 		t.Errorf("dependencies: %v", found.up)
+	}
+}
+
+// The metrics of the relays contain what the store holds back.
+func TestHeldRangeIsShownFromMetrics(t *testing.T) {
+	lease := changefeed.Lease{ID: "p..-FF", State: changefeed.LeaseLive, Owner: "a"}
+	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for name, value := range map[string]int{"outbox_lag": 3, "outbox_lag_withheld": 2, "outbox_oldest_unpublished_seconds": 60} {
+			_, _ = fmt.Fprintf(w, "# TYPE %s gauge\n%s{lease=%q} %d\n", name, name, changefeed.LeaseName(lease.ID), value)
+		}
+	}))
+	defer relays.Close()
+	r := newReader(nil, []string{relays.URL}, relays.Client())
+	r.readMetrics(t.Context())
+	lags, _, err := r.lags(t.Context(), []changefeed.Lease{lease})
+	if c, lasted := (operator.Range{Lease: lease, Lag: lags[lease.ID]}).Condition(time.Now()); err != nil || c != operator.Held || lasted != time.Minute {
+		t.Errorf("%s for %s, %v; want held for a minute", c, lasted, err)
 	}
 }
 

@@ -33,6 +33,7 @@ type metricsSum struct {
 
 type rangeLag struct {
 	transactions int64
+	withheld     int64 // see changefeed.RangeLag
 	oldest       time.Duration
 }
 
@@ -112,6 +113,12 @@ func (t *metricsSum) add(families map[string]*dto.MetricFamily) {
 		r := t.lag[label(m, "lease")]
 		r.transactions = max(r.transactions, int64(m.GetGauge().GetValue()))
 		t.lag[label(m, "lease")] = r
+	}
+	for _, m := range families["outbox_lag_withheld"].GetMetric() {
+		if r, ok := t.lag[label(m, "lease")]; ok {
+			r.withheld = max(r.withheld, int64(m.GetGauge().GetValue()))
+			t.lag[label(m, "lease")] = r
+		}
 	}
 	for _, m := range families["outbox_oldest_unpublished_seconds"].GetMetric() {
 		if r, ok := t.lag[label(m, "lease")]; ok {

@@ -49,7 +49,7 @@ func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (lags map[
 			missing = missing || l.State == changefeed.LeaseLive
 			continue
 		}
-		lag := changefeed.RangeLag{Lease: l, Transactions: t.transactions, Age: t.oldest, Known: true}
+		lag := changefeed.RangeLag{Lease: l, Transactions: t.transactions, Withheld: t.withheld, Age: t.oldest, Known: true}
 		if t.transactions > 0 {
 			lag.Oldest = fresh.at.Add(-t.oldest)
 		}

@@ -38,6 +38,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 	meter := meters.Meter("feedbox/relay")
 	transactions, err1 := meter.Int64ObservableGauge("outbox.lag", metric.WithUnit("{transaction}"), metric.WithDescription("transactions that were not handled yet"))
 	oldest, err2 := meter.Float64ObservableGauge("outbox.oldest_unpublished", metric.WithUnit("s"), metric.WithDescription("age of the oldest change not yet handled"))
+	withheld, err8 := meter.Int64ObservableGauge("outbox.lag.withheld", metric.WithUnit("{transaction}"), metric.WithDescription("those of outbox.lag that an open transaction of the store holds back"))
 	unknown, err3 := meter.Int64ObservableGauge("outbox.lag.unknown", metric.WithUnit("{range}"), metric.WithDescription("1 while the lag of a range is unknown, with the reason"))
 	paused, err4 := meter.Int64ObservableGauge("outbox.range.paused", metric.WithUnit("{range}"), metric.WithDescription("1 while an operator has paused the range, else 0"))
 	read, err5 := meter.Float64ObservableGauge("outbox.range.read_age", metric.WithUnit("s"), metric.WithDescription("time since the feed last replied to a read of the range"))
@@ -47,6 +48,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 			r := metric.WithAttributes(attribute.String("lease", changefeed.LeaseName(l.ID)))
 			o.ObserveInt64(transactions, l.Transactions, r)
 			o.ObserveFloat64(oldest, l.Age.Seconds(), r)
+			o.ObserveInt64(withheld, l.Withheld, r)
 		}
 		for _, l := range owned {
 			lease := attribute.String("lease", changefeed.LeaseName(l.ID))
@@ -63,7 +65,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 			}
 		}
 		return nil
-	}, transactions, oldest, unknown, paused, read)
+	}, transactions, oldest, withheld, unknown, paused, read)
 	var err7 error
 	if g.Held != nil {
 		_, err7 = meter.Float64ObservableGauge("outbox.feed.held", metric.WithUnit("s"), metric.WithDescription("for how long an open transaction of the store has kept the feed from advancing"),
@@ -72,7 +74,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 				return nil
 			}))
 	}
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
 		return fmt.Errorf("lag metrics: %w", err)
 	}
 	return nil

@@ -58,7 +58,7 @@ func allMetrics(t *testing.T) string {
 	}
 	lag := func() []changefeed.RangeLag {
 		return []changefeed.RangeLag{
-			{Lease: changefeed.Lease{ID: "p..-80"}, Transactions: 3, Age: time.Minute, Known: true, Paused: true, Read: time.Now().Add(-time.Hour)},
+			{Lease: changefeed.Lease{ID: "p..-80"}, Transactions: 3, Withheld: 2, Age: time.Minute, Known: true, Paused: true, Read: time.Now().Add(-time.Hour)},
 			{Lease: changefeed.Lease{ID: "p..80-FF"}, Unknown: changefeed.UnknownUnread},
 		}
 	}
@@ -129,6 +129,7 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 		`(?m)^outbox_dependency_up\{dependency="cosmos".*\} 1$`, `(?m)^outbox_dependency_up\{dependency="serviceBus".*\} 0$`,
 		`(?m)^messaging_client_sent_messages_total\{.*\} 3$`, // also those beside a failed message
 		`(?m)^outbox_lag\{lease="[0-9a-f]{8}".*\} 3$`,
+		`(?m)^outbox_lag_withheld\{.*\} 2$`,
 		`(?m)^outbox_lag_unknown\{.*reason="unread".*\} 1$`,
 		`(?m)^outbox_range_paused\{.*\} 1$`, `(?m)^outbox_range_paused\{.*\} 0$`,
 		`(?m)^outbox_range_read_age_seconds\{.*\} 36\d\d`,
