@@ -17,6 +17,10 @@
 // The Reader keeps 15 minutes of numbers and the latest changes of ownership in memory of a
 // fixed size, and truncates the errors of parked keys.
 //
+// A read is current until it fails, or for some seconds (Source). A view after a pause of the reads
+// waits for new ones. What is not current is shown as a dash with the age of the last known value; no
+// state is good then, and curves have a gap. The verdict of Now is one function of an Overview.
+//
 // Acts write the same as the feedbox commands: a note with name and reason on a gate or a lease,
 // which a relay carries out. Package page also logs each act.
 package operations

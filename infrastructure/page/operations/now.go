@@ -5,7 +5,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"feedbox/infrastructure/operator"
@@ -88,7 +87,7 @@ func (s *Operations) now(r *http.Request) (any, error) {
 	v.Conditions = conditions(p)
 	v.Dependencies = dependencies(p)
 	for _, trouble := range []string{p.Ranges.Err, p.Keys.Err, p.MetricsRead.Err} {
-		if trouble != "" && !slices.Contains(v.Troubles, trouble) && !strings.Contains(v.Verdict.Words, trouble) {
+		if trouble != "" && !slices.Contains(v.Troubles, trouble) && trouble != v.Verdict.Cause {
 			v.Troubles = append(v.Troubles, trouble)
 		}
 	}

@@ -1,6 +1,9 @@
 package operations
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Source describes how current a part of an Overview is. A view shows what is not current as
 // unknown, with the age of the last known value, and never as well.
@@ -26,7 +29,22 @@ func (s *Source) note(began time.Time, err error) {
 	if s.Err == "" {
 		s.Since = now
 	}
-	s.Err = err.Error()
+	s.Err = brief(err.Error())
+}
+
+// brief returns the beginning of an error in one line. The SDKs of Azure append the whole reply,
+// between lines of dashes.
+func brief(text string) string {
+	var words []string
+	for word := range strings.FieldsSeq(text) {
+		if strings.HasPrefix(word, "{") || strings.HasPrefix(word, "<") {
+			break
+		}
+		if strings.Trim(word, "-") != "" {
+			words = append(words, word)
+		}
+	}
+	return shortened(strings.Join(words, " "))
 }
 
 // Known reports whether a read succeeded.

@@ -17,6 +17,7 @@ import (
 type verdict struct {
 	State string // CSS class; "" if the answer is not known
 	Words string
+	Cause string // error of a read, "" = none
 	Next  string // section that helps, "" = none
 	Start bool   // there is nothing to see yet
 	Path  []station
@@ -69,7 +70,7 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 		r := worst[c]
 		text := cmp.Or(r.Error, r.Lag.Error)
 		if text != "" {
-			text = ": " + shortened(text)
+			text = ": " + brief(text)
 		}
 		return clock(r.Failing) + text
 	}
@@ -80,7 +81,7 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 	state, words := ageState(s.Oldest, ttl, window)
 	switch {
 	case p.Ranges.Err != "":
-		return verdict{State: "bad", Words: fmt.Sprintf("Not known: %s does not answer%s. %s", store, clock(p.Ranges.Since), shortened(p.Ranges.Err)), Next: "doctor"}
+		return verdict{State: "bad", Words: fmt.Sprintf("Not known: %s does not answer%s.", store, clock(p.Ranges.Since)), Cause: p.Ranges.Err, Next: "doctor"}
 	case !p.Ranges.Known():
 		return verdict{Words: "Not known yet: the first read has not ended."}
 	case !p.Ranges.Current():
@@ -114,11 +115,11 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 	case state == "warn":
 		return verdict{State: state, Words: fmt.Sprintf("The oldest change has waited for %s; %s.", page.Span(s.Oldest), words), Next: "ranges"}
 	case !p.Keys.Current():
-		return verdict{Words: "Not known whether keys are parked. " + shortened(p.Keys.Err), Next: "parked"}
+		return verdict{Words: "Not known whether keys are parked.", Cause: p.Keys.Err, Next: "parked"}
 	case len(p.Gates) > 0:
 		return verdict{State: "warn", Words: fmt.Sprintf("%s keys are parked; all others flow.", page.Number(int64(len(p.Gates)))), Next: "parked"}
 	case p.MetricsRead.Err != "":
-		return verdict{Words: "Nothing waits, as far as known: " + shortened(p.MetricsRead.Err)}
+		return verdict{Words: "Nothing waits, but not all processes report metrics.", Cause: p.MetricsRead.Err}
 	}
 	return verdict{}
 }
@@ -161,6 +162,7 @@ func way(p Overview) []station {
 	}
 	switch {
 	case p.Ranges.Err != "", storeKnown && !storeUp:
+		all[0].State = ""
 		all[1].State, all[1].Words = "bad", "does not answer"
 	case p.Ranges.Current():
 		all[1].State, all[1].Words = "good", "answers"
@@ -180,11 +182,13 @@ func way(p Overview) []station {
 			all[1].Figure = page.Number(p.Snapshot.Behind) + " wait"
 		}
 	}
-	if brokerKnown {
+	switch { // the metric is about the last use, which may be long ago
+	case brokerKnown && !brokerUp:
+		all[3].State, all[3].Words = "bad", "refuses"
+	case brokerKnown && p.rates[seriesAccepted] > 0:
 		all[3].State, all[3].Words = "good", "accepts"
-		if !brokerUp {
-			all[3].State, all[3].Words = "bad", "refuses"
-		}
+	case brokerKnown:
+		all[3].Words = "accepted the last event"
 	}
 	return all
 }

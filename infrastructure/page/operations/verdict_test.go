@@ -62,7 +62,7 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 		{"nearly lost", "bad", "events will be lost", []change{func(p *Overview) { p.Snapshot.Oldest = 40 * time.Minute }, retrying}},
 		{"parked", "warn", "3 keys are parked", []change{parked}},
 		{"parked not known", "", "Not known whether keys are parked", []change{func(p *Overview) { failing(&p.Keys) }, parked}},
-		{"metrics away", "", "as far as known: no reply", []change{func(p *Overview) { failing(&p.MetricsRead) }}},
+		{"metrics away", "", "not all processes report metrics. no reply", []change{func(p *Overview) { failing(&p.MetricsRead) }}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			now := Source{At: time.Now(), Tried: time.Now()}
@@ -76,7 +76,7 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 				do(&p)
 			}
 			v := judge(p, time.Hour, 10*time.Minute)
-			if v.State != tc.state || !strings.Contains(v.Words, tc.words) || len(v.Path) != 5 {
+			if v.State != tc.state || !strings.Contains(v.Words+" "+v.Cause, tc.words) || len(v.Path) != 5 {
 				t.Errorf("%s: %q %s; want %q %s", tc.name, v.State, v.Words, tc.state, tc.words)
 			}
 			if healthy := strings.Count(stateNames(v.Path), "bad") == 0; v.State == "good" && !healthy {
@@ -84,8 +84,21 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 			}
 		})
 	}
+	sdk := "read container: GET http://host/dbs/x\n-----\nRESPONSE 503: 503 Service Unavailable\nERROR CODE: x\n-----\n{\n \"code\": 1 }"
+	if got := brief(sdk); got != "read container: GET http://host/dbs/x RESPONSE 503: 503 Service Unavailable ERROR CODE: x" {
+		t.Errorf("%q", got)
+	}
 	if d := (&doctor{ended: time.Now().Add(-2 * findingsMaxAge)}); d.state(operator.FindingOK) == "good" {
 		t.Error("an old finding is good")
+	}
+	r := newReader(nil, nil, nil)
+	past := time.Now().Add(-time.Second)
+	r.overview.Ranges, r.overview.Keys = Source{At: past, Err: "no reply"}, Source{At: past, Err: "no reply"}
+	r.readMetrics(t.Context())
+	for _, n := range []series{seriesBehind, seriesOldest, seriesParked} {
+		if !math.IsNaN(r.overview.rates[n]) {
+			t.Errorf("curve %d has a point during an outage: %v", n, r.overview.rates[n])
+		}
 	}
 	if !math.IsNaN(newReader(nil, nil, nil).overview.rates[seriesAccepted]) {
 		t.Error("a rate is known before the first read")
