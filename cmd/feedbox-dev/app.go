@@ -123,7 +123,7 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 		return err
 	}
 	defer func() { err = errors.Join(err, emulators.close()) }()
-	e := emulators.endpoints()
+	e := emulators.endpoints(opts.database)
 	e.outside = servers
 	if opts.alone {
 		return emulators.watch(ctx, func(ctx context.Context) error { return announce(ctx, opts, out, style, e) })

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -103,27 +105,33 @@ func adviseStore(dir string, err error) error {
 
 // ensureTopology creates missing containers and entities. It does not change existing ones.
 func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
-	for _, c := range []cosmosemu.ContainerProps{
+	containers := []cosmosemu.ContainerProps{
 		{ID: data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: opts.partitions},
 		{ID: leases, PartitionKey: []string{"/id"}, Partitions: 1},
 		{ID: parked, PartitionKey: []string{"/partitionKey"}, Partitions: 1},
-	} {
-		if err := e.cosmos.CreateContainer(database, c); err != nil {
+	}
+	for _, more := range opts.containers {
+		name, key, _ := strings.Cut(more, "=")
+		containers = append(containers, cosmosemu.ContainerProps{ID: name, PartitionKey: []string{cmp.Or(key, "/partitionKey")}, DefaultTTL: -1, Partitions: opts.partitions})
+	}
+	for _, c := range containers {
+		if err := e.cosmos.CreateContainer(opts.database, c); err != nil {
 			return err
 		}
 	}
-	if err := e.bus.CreateTopic(ctx, busemu.Topic{
-		Name: topic, RequiresDuplicateDetection: true, DuplicateDetectionWindow: duplicateWindow,
-	}); err != nil {
-		return err
-	}
-	subscriptions := []string{subscription}
+	subscriptions := append([]string{topic + "/" + subscription}, opts.topics...)
 	if opts.record {
-		subscriptions = append(subscriptions, recording)
+		subscriptions = append(subscriptions, topic+"/"+recording)
 	}
-	for _, name := range subscriptions {
-		if err := e.bus.CreateSubscription(ctx, topic, busemu.Subscription{
-			Name: name, RequiresSession: true, DeadLetteringOnExpiration: true,
+	for _, path := range subscriptions {
+		of, name, _ := strings.Cut(path, "/")
+		if err := e.bus.CreateTopic(ctx, busemu.Topic{
+			Name: of, RequiresDuplicateDetection: true, DuplicateDetectionWindow: duplicateWindow,
+		}); err != nil {
+			return err
+		}
+		if err := e.bus.CreateSubscription(ctx, of, busemu.Subscription{
+			Name: cmp.Or(name, subscription), RequiresSession: true, DeadLetteringOnExpiration: true,
 		}); err != nil {
 			return err
 		}
@@ -165,7 +173,7 @@ func (e *emulators) watch(ctx context.Context, do func(ctx context.Context) erro
 func (e *emulators) close() error { return errors.Join(e.bus.Close(), e.cosmos.Close()) }
 
 // endpoints returns the endpoints of the emulators, for other processes.
-func (e *emulators) endpoints() endpoints {
+func (e *emulators) endpoints(database string) endpoints {
 	return endpoints{
 		PID:            os.Getpid(),
 		CosmosEndpoint: e.cosmos.Endpoint(), CosmosKey: e.cosmos.Key(),

@@ -1,8 +1,19 @@
 package main
 
 import (
+	"context"
+	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"github.com/spf13/pflag"
+
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/document"
 )
 
 // TestMain lets the test binary run as a relay, because the playground starts its own binary
@@ -13,4 +24,75 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
+}
+
+// The emulators alone have what a service of its own needs: its database, its containers and its
+// topics, as a relay requires them.
+func TestEmulatorsCreateTheNamesOfAService(t *testing.T) {
+	dir := t.TempDir()
+	opts := &options{}
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	opts.register(flags, false)
+	ready := filepath.Join(dir, "ready.json")
+	if err := flags.Parse([]string{
+		"--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0", "--ephemeral", "--ready-file", ready,
+		"--database", "shop", "--container", "totals", "--container", "orders=/customerId", "--topic", "orders/billing", "--topic", "orders/audit", "--topic", "stock",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, nil) }()
+	defer func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	e := awaitReady(t, ready)
+	credential, err := azcosmos.NewKeyCredential(e.CosmosKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := azcosmos.NewClientWithKey(e.CosmosEndpoint, credential, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := cosmos.Verify(t.Context(), client, "shop", append(cosmos.RelayContainers(document.EventContract{}, "data", "leases", "parked"),
+		cosmos.DataContainer("totals"), cosmos.ContainerSpec{ID: "orders", PartitionKeyPath: "/customerId", TTL: true})...); err != nil || e.Database != "shop" {
+		t.Errorf("database %s: %v", e.Database, err)
+	}
+	bus, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = bus.Close(context.WithoutCancel(t.Context())) }()
+	for topic, subscriptions := range map[string][]string{"orders": {"billing", "audit"}, "stock": {"all"}} {
+		sender, err := bus.NewSender(topic, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, id := "k", "e1"
+		for range 2 { // duplicate detection drops the second
+			if err := sender.SendMessage(t.Context(), &azservicebus.Message{MessageID: &id, SessionID: &session}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, name := range subscriptions {
+			receiver, err := bus.AcceptSessionForSubscription(t.Context(), topic, name, session, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if messages, err := receiver.PeekMessages(t.Context(), 5, nil); err != nil || len(messages) != 1 {
+				t.Errorf("%s/%s has %d messages, %v; want 1", topic, name, len(messages), err)
+			}
+		}
+	}
+	for _, wrong := range []options{{containers: []string{"=/x"}}, {containers: []string{"x=y"}}, {topics: []string{"/x"}}, {topics: []string{"x/"}}} {
+		wrong.partitions, wrong.dataDir, wrong.set = 1, "x", func(string) bool { return false }
+		if err := wrong.validate(); err == nil || !strings.Contains(err.Error(), "for example orders") {
+			t.Errorf("%v %v: %v", wrong.containers, wrong.topics, err)
+		}
+	}
 }

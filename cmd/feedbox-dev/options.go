@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -37,6 +38,9 @@ type options struct {
 	store           string // URL of a database to use instead of the Cosmos DB emulator
 	broker          string // URL of a broker to use instead of the Service Bus emulator
 	alone           bool   // only the emulators, without the service
+	database        string
+	containers      []string // NAME or NAME=/KEY, besides those of the relay
+	topics          []string // TOPIC or TOPIC/SUBSCRIPTION, besides the demo topic
 	play            playing
 
 	set     func(flag string) bool // reports whether the user gave the flag
@@ -45,6 +49,7 @@ type options struct {
 
 func (o *options) register(flags *pflag.FlagSet, service bool) {
 	o.alone = !service
+	o.database = database
 	if service {
 		flags.StringVar(&o.api, "api", "127.0.0.1:8080", "address of the contacts API")
 		flags.StringVar(&o.page, "page", "127.0.0.1:8100", "address of the web page")
@@ -64,6 +69,9 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve Service Bus over TLS, too, and write the certificate to this PEM file")
 		flags.BoolVar(&o.serviceBusIdle, "servicebus-end-idle", false, "close idle Service Bus links (10 min) and connections (5 min), as the service does")
 		flags.IntVar(&o.serviceBusCosts, "servicebus-credits", 0, "throttle Service Bus to this many credits per second (message 1, management request 10; Standard tier 1000; 0 = no limit)")
+		flags.StringVar(&o.database, "database", database, "database of the containers")
+		flags.StringArrayVar(&o.containers, "container", nil, "create also this container, NAME or NAME=/KEY (default key /partitionKey, documents may have a TTL); repeatable")
+		flags.StringArrayVar(&o.topics, "topic", nil, "create also this topic with duplicate detection and a session subscription, TOPIC or TOPIC/SUBSCRIPTION (default "+subscription+"); repeatable")
 		flags.StringVar(&o.config, "config", "", "create also the entities of this Config.json of the official Service Bus emulator")
 	}
 	if service {
@@ -101,6 +109,16 @@ func (o *options) validate() error {
 	}
 	if o.serviceBusCosts < 0 {
 		return fmt.Errorf("--servicebus-credits %d: give a number from 0", o.serviceBusCosts)
+	}
+	for _, c := range o.containers {
+		if name, key, given := strings.Cut(c, "="); name == "" || given && (len(key) < 2 || key[0] != '/') {
+			return fmt.Errorf("--container %q: give NAME or NAME=/KEY, for example orders=/customerId", c)
+		}
+	}
+	for _, t := range o.topics {
+		if name, sub, given := strings.Cut(t, "/"); name == "" || given && sub == "" {
+			return fmt.Errorf("--topic %q: give TOPIC or TOPIC/SUBSCRIPTION, for example orders/billing", t)
+		}
 	}
 	if err := o.play.check(o.set); err != nil {
 		return err
