@@ -11,7 +11,7 @@ import (
 )
 
 // importable lists the packages for other modules.
-var importable = []string{"changefeed", "infrastructure/emulator/cosmosemu", "infrastructure/emulator/busemu", "infrastructure/broker/servicebus/subscriber", "infrastructure/consumer"}
+var importable = []string{"changefeed", "infrastructure/emulator/cosmosemu", "infrastructure/emulator/busemu", "infrastructure/broker/servicebus/subscriber", "infrastructure/consumer", "infrastructure/lab/feedboxtest"}
 
 // An option that no test and no example sets is untested. Options are the exported fields
 // of structs whose name ends in Options, in importable packages. A field in a literal

@@ -1,8 +1,10 @@
 package feedboxtest_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"runtime"
 	"strings"
@@ -74,7 +76,16 @@ func run(test func(feedboxtest.TB)) []string {
 // the test, otherwise the bubble does not.
 func TestSystemRunsInABubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := feedboxtest.Start(t, &feedboxtest.Options{Database: "db", Topic: "orders", Containers: []string{"totals"}, Subscriptions: []string{"billing"}})
+		var logged bytes.Buffer // read when the relay has ended, because cleanups run in reverse
+		t.Cleanup(func() {
+			if !strings.Contains(logged.String(), "lease acquired") {
+				t.Errorf("the relay logs %q", logged.String())
+			}
+		})
+		s := feedboxtest.Start(t, &feedboxtest.Options{
+			Database: "db", Topic: "orders", Containers: []string{"totals"}, Subscriptions: []string{"billing"},
+			Logger: slog.New(slog.NewTextHandler(&logged, nil)),
+		})
 		var away atomic.Bool
 		s.Store.Control(cosmosemu.OpReadChangeFeed, func(*cosmosemu.Call) *cosmosemu.Fault {
 			if away.Load() {
