@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/cosmos/internal/store"
@@ -56,6 +57,17 @@ func TestMalformedDocumentsAreRefused(t *testing.T) {
 	for _, raw := range []string{"", "no", `[]`, `{"id":7}`, `{"type":[]}`, `{"_etag":1}`, `{"data":}`, `{"other":}`, `{"id":"a"} more`, `{"id":"a","x":"` + "\xff" + `"}`, `{"id":"a"`} {
 		if o, err := decodeObject([]byte(raw)); err == nil || o.ID != "" {
 			t.Errorf("%q is %+v", raw, o)
+		}
+	}
+}
+
+func TestSeconds(t *testing.T) {
+	t.Parallel()
+	for lifetime, want := range map[time.Duration]int{
+		-1: -1, 0: 1, 1: 1, time.Second: 1, 1500 * time.Millisecond: 2, 240 * time.Hour: 864000, maxTTL: 2147483647,
+	} {
+		if got := seconds(lifetime); got != want {
+			t.Errorf("seconds(%s) = %d; want %d", lifetime, got, want)
 		}
 	}
 }
