@@ -16,13 +16,14 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"fmt"
+	"errors"
 	"log/slog"
 	"net"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
@@ -106,7 +107,12 @@ func (s *System) startEmulators() {
 		network, addr = nil, ""
 	}
 	s.Store = cosmosemu.StartT(s.t, &cosmosemu.Options{Network: network})
-	s.Cosmos = s.Store.Client()
+	client, err := feedbox.NewCosmosClient(feedbox.CosmosConfig{
+		Endpoint: s.Store.Endpoint(), Key: s.Store.Key(), Options: azcore.ClientOptions{Transport: s.Store.HTTPClient()},
+	})
+	s.must(err)
+	s.t.Cleanup(client.Close)
+	s.Cosmos = client
 	for _, name := range append([]string{"data", "leases", "parked"}, s.options.Containers...) {
 		props := cosmosemu.ContainerProps{ID: name, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}
 		switch name {
@@ -213,7 +219,7 @@ func (s *System) WaitFor(what string, ok func() bool) {
 	}
 }
 
-var errReady = fmt.Errorf("ready")
+var errReady = errors.New("ready")
 
 func (s *System) poll(ok func() bool) bool {
 	limit, tick := time.NewTimer(waitLimit), time.NewTicker(10*time.Millisecond)
