@@ -21,14 +21,15 @@ type process struct {
 
 // processes returns the named processes; all if names is empty.
 func (p *program) processes(names []string) []process {
+	telemetry := config.OpenTelemetrySettings(p.environ)
 	all := []process{
 		{"api", func() ([]config.Setting, error) {
 			c, err := config.LoadAPI(p.environ)
-			return c.Settings(), err
+			return append(c.Settings(), telemetry...), err
 		}},
 		{"relay", func() ([]config.Setting, error) {
 			c, err := config.LoadRelay(p.environ)
-			return c.Settings(), err
+			return append(c.Settings(), telemetry...), err
 		}},
 		{"console", func() ([]config.Setting, error) {
 			c, err := config.LoadConsole(p.environ)

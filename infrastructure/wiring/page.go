@@ -40,7 +40,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 		return nil, err
 	}
 	ops := operations.New(operations.Options{
-		Port: operations.NewPort(op), Metrics: cfg.Metrics, Management: cfg.Management, Window: cfg.Window, Receipts: o.Receipts,
+		Port: operations.NewPort(op), Metrics: cfg.Metrics, Management: cfg.Management, Window: cfg.Window, TraceURL: cfg.TraceURL, Receipts: o.Receipts,
 	})
 	front, err := page.New(&page.Options{
 		Title: o.Title, Prefix: cfg.Prefix, Sections: append(ops.Sections(), o.After...), Links: o.Links, Actions: o.Actions,

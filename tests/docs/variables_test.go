@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -44,7 +45,7 @@ func TestREADMEListsEveryVariable(t *testing.T) {
 func variables() string {
 	var b strings.Builder
 	b.WriteString("| Variable | Read by | Default | Meaning |\n|---|---|---|---|\n")
-	for _, v := range config.Variables() {
+	for _, v := range slices.Concat(config.Variables(), config.OpenTelemetry()) {
 		standard := v.Default
 		if standard != "" {
 			standard = "`" + standard + "`"

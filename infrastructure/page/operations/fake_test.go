@@ -17,12 +17,13 @@ import (
 // fake is a Port over fixed data. Methods that it does not implement panic.
 type fake struct {
 	operations.Port
-	leases []changefeed.Lease
-	gates  []relay.Gate
-	line   []relay.ParkedEvent
-	reads  atomic.Int64 // of leases
-	parked atomic.Int64 // reads of parked keys
-	outage atomic.Bool
+	leases  []changefeed.Lease
+	gates   []relay.Gate
+	line    []relay.ParkedEvent
+	entries []operator.Entry // of every timeline
+	reads   atomic.Int64     // of leases
+	parked  atomic.Int64     // reads of parked keys
+	outage  atomic.Bool
 }
 
 var errOutage = errors.New("no reply of the store")
@@ -95,6 +96,10 @@ func (f *fake) Gate(_ context.Context, key string) (relay.Gate, error) {
 func (f *fake) ParkedKey(ctx context.Context, key string, limit int) (operator.ParkedKey, error) {
 	g, err := f.Gate(ctx, key)
 	return operator.ParkedKey{Gate: g, Line: f.line[:min(limit, len(f.line))]}, err
+}
+
+func (f *fake) Timeline(_ context.Context, key string, _ time.Time) (*operator.Timeline, error) {
+	return &operator.Timeline{Key: key, Events: f.entries}, nil
 }
 
 // crowd returns a fake with many ranges and parked keys.

@@ -26,6 +26,9 @@ type Options struct {
 	Management string
 	// Window is the topic's duplicate window, for previews; default 10 minutes.
 	Window time.Duration
+	// TraceURL is the address of a trace, with {traceId} in the place of its id. Default none:
+	// traces have no links.
+	TraceURL string
 	// Receipts knows the events that a consumer received; default none.
 	Receipts Receipts
 	// Client requests the metrics; default http.DefaultClient.

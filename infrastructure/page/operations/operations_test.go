@@ -15,6 +15,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/page/operations"
 )
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve runs the page over a port and returns a function that gets an address.
 func serve(t *testing.T, port operations.Port) func(path string) string {
 	t.Helper()
-	o := operations.New(operations.Options{Port: port})
+	o := operations.New(operations.Options{Port: port, TraceURL: "http://tempo/trace/{traceId}?from=1h"})
 	p, err := page.New(&page.Options{Sections: o.Sections(), Actions: true})
 	if err != nil {
 		t.Fatal(err)
@@ -231,5 +232,23 @@ func TestParkedKeyListsEventsInOrder(t *testing.T) {
 			t.Fatalf("%q is missing or out of order", want)
 		}
 		last += at
+	}
+}
+
+// A trace has a link. An id that another program has stored cannot change where the link leads.
+func TestTimelineLinksToTheTrace(t *testing.T) {
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	port := crowd(1, 0)
+	for _, traceparent := range []string{"00-" + id + "-b7ad6b7169203331-01", "00-../?x-1-01", ""} {
+		port.entries = append(port.entries, operator.Entry{Message: relay.Message{ID: "e", Action: "Renamed", Traceparent: traceparent}})
+	}
+	body := serve(t, port)("/life/k")
+	for _, want := range []string{`href="http://tempo/trace/` + id + `?from=1h">` + id, `href="http://tempo/trace/..%2F%3Fx?from=1h"`} {
+		if strings.Count(body, want) != 1 {
+			t.Errorf("%q is missing from %s", want, body)
+		}
+	}
+	if n := strings.Count(body, "tempo"); n != 2 {
+		t.Errorf("%d links", n)
 	}
 }

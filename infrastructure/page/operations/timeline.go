@@ -30,7 +30,7 @@ type timeline struct {
 type timelineEntry struct {
 	Sequence, Version int64
 	ID, Action        string
-	Trace             string
+	Trace, TraceURL   string
 	State, Words      string
 	CreatedAt         time.Time
 	Committed         string // the time or its bounds
@@ -75,7 +75,11 @@ func (s *Operations) timeline(r *http.Request) (any, error) {
 		}
 		v.Cut = max(0, len(found.Events)-maxEntries)
 		for _, e := range found.Events[v.Cut:] {
-			v.Events = append(v.Events, newTimelineEntry(e, receipts[e.ID]))
+			entry := newTimelineEntry(e, receipts[e.ID])
+			if entry.Trace != "" {
+				entry.TraceURL = strings.ReplaceAll(s.o.TraceURL, "{traceId}", url.PathEscape(entry.Trace))
+			}
+			v.Events = append(v.Events, entry)
 			v.Version = max(v.Version, e.AggregateVersion)
 		}
 		return v, nil

@@ -273,7 +273,7 @@ func TestSettingsKnowTheirSource(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]string{}
-	for _, s := range relay.Settings() {
+	for _, s := range append(relay.Settings(), config.OpenTelemetrySettings([]string{"OTEL_EXPORTER_OTLP_HEADERS=api-key=abc", "OTEL_SERVICE_NAME=mine"})...) {
 		got[s.Name] = s.Value + " from " + string(s.Source)
 	}
 	for name, want := range map[string]string{
@@ -283,6 +283,10 @@ func TestSettingsKnowTheirSource(t *testing.T) {
 		"FEEDBOX_LEASE_RENEW":                  "5s from derived",
 		"FEEDBOX_SERVICEBUS_CONNECTION_STRING": " from unset",
 		"FEEDBOX_RELAY_START":                  "beginning from default",
+		"OTEL_EXPORTER_OTLP_HEADERS":           "******** from environment",
+		"OTEL_EXPORTER_OTLP_ENDPOINT":          " from unset",
+		"OTEL_SERVICE_NAME":                    "mine from environment",
+		"OTEL_TRACES_SAMPLER":                  "parentbased_always_on from default",
 		"FEEDBOX_INSTANCE":                     relay.Instance + " from derived",
 	} {
 		if got[name] != want {

@@ -3,6 +3,7 @@ package config
 import (
 	"net/url"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -17,6 +18,7 @@ type Console struct {
 	Metrics    []string      `env:"CONSOLE_METRICS" doc:"addresses of the metrics of the relays, and of the API, separated by commas, such as http://relay:8090/metrics; default none: the operations page shows no rates then"`
 	Management string        `env:"CONSOLE_MANAGEMENT" doc:"URL of the broker's management API, for emulators; default where the broker has it"`
 	Window     time.Duration `env:"CONSOLE_WINDOW" envDefault:"10m" min:"20s" max:"168h" doc:"duplicate detection window of the topic, for previews of what is sent again"`
+	TraceURL   string        `env:"TRACE_URL" doc:"URL of a trace in the tool that shows traces, with {traceId} in the place of its id, for example http://jaeger:16686/trace/{traceId}; default none: the operations page shows the id without a link"`
 
 	settings
 }
@@ -39,6 +41,9 @@ func LoadConsole(environ []string) (*Console, error) {
 	}
 	if c.Management != "" && !IsHTTP(c.Management) {
 		report.add("FEEDBOX_CONSOLE_MANAGEMENT", "is not a URL", "write for example http://127.0.0.1:5300")
+	}
+	if c.TraceURL != "" && (!IsHTTP(c.TraceURL) || !strings.Contains(c.TraceURL, "{traceId}")) {
+		report.add("FEEDBOX_TRACE_URL", "is not a URL with {traceId}", "write for example http://jaeger:16686/trace/{traceId}")
 	}
 	c.settings = report.settings
 	return c, report.err()

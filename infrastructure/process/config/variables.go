@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"strings"
@@ -49,6 +50,44 @@ func Variables() []Variable {
 		all = append(all, *v)
 	}
 	slices.SortFunc(all, func(a, b Variable) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// OpenTelemetry lists the variables of OpenTelemetry that API and relay obey, sorted by name. The
+// exporters read further ones, such as those of certificates and time limits.
+func OpenTelemetry() []Variable {
+	all := []Variable{
+		{Name: "OTEL_BSP_SCHEDULE_DELAY", Default: "5000", Doc: "milliseconds between two exports of spans"},
+		{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Doc: "URL of the collector that receives metrics and traces over OTLP/HTTP, for example http://collector:4318; default none: nothing is exported"},
+		{Name: "OTEL_EXPORTER_OTLP_HEADERS", Doc: "headers of the exports, as name=value, separated by commas", Secret: true},
+		{Name: "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", Doc: "URL for metrics alone; default OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{Name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", Doc: "URL for traces alone; default OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{Name: "OTEL_METRICS_EXPORTER", Doc: "none: metrics are not exported; /metrics serves them in any case"},
+		{Name: "OTEL_METRIC_EXPORT_INTERVAL", Default: "60000", Doc: "milliseconds between two exports of metrics"},
+		{Name: "OTEL_RESOURCE_ATTRIBUTES", Doc: "attributes of all metrics and spans, as name=value, separated by commas"},
+		{Name: "OTEL_SDK_DISABLED", Default: "false", Doc: "true: nothing is exported"},
+		{Name: "OTEL_SERVICE_NAME", Doc: "name of the service; default feedbox-api, feedbox-relay"},
+		{Name: "OTEL_TRACES_EXPORTER", Doc: "none: traces are not exported"},
+		{Name: "OTEL_TRACES_SAMPLER", Default: "parentbased_always_on", Doc: "which requests are traced; the relay and consumers follow the decision for the request if it is one of parentbased"},
+		{Name: "OTEL_TRACES_SAMPLER_ARG", Doc: "argument of the sampler, for example 0.01 of parentbased_traceidratio"},
+	}
+	for i := range all {
+		all[i].Type, all[i].Processes = "string", []string{"api", "relay"}
+	}
+	return all
+}
+
+// OpenTelemetrySettings returns the values of OpenTelemetry's variables in environ.
+func OpenTelemetrySettings(environ []string) []Setting {
+	var all settings
+	for _, v := range OpenTelemetry() {
+		value, _ := Lookup(environ, v.Name)
+		set := value != ""
+		if set && v.Secret {
+			value = masked
+		}
+		all.record(v, reflect.ValueOf(cmp.Or(value, v.Default)), set)
+	}
 	return all
 }
 
