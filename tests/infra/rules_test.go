@@ -31,6 +31,8 @@ const (
 	inWindow = `outbox_resent_age_seconds_bucket{instance="a",le="600"}`
 	lost     = `outbox_lease_transitions_total{instance="a",kind="lost"}`
 	expired  = `outbox_events_expired_total{instance="a"}`
+	dead     = `outbox_consumer_dead_lettered_total{instance="a",messaging_destination_name="contacts",messaging_destination_subscription_name="billing"}`
+	gaps     = `outbox_consumer_gaps_total{instance="a",messaging_destination_name="contacts"}` // of a queue
 
 	acceptsNothing = "sends are tried and the broker accepts nothing; run feedbox doctor for the cause"
 	beyondWindow   = "events older than the default duplicate window of 10 minutes were sent again: consumers may see them twice"
@@ -83,6 +85,11 @@ var alertCases = []alertCase{
 
 	{alert: "FeedboxLeasesUneasy", at: "15m", series: []string{lost, "0+1x40"}, fires: "leases are lost repeatedly: relays are too slow or compete"},
 	{alert: "FeedboxLeasesUneasy", at: "15m", series: []string{lost, "0x10 2x30", `outbox_lease_transitions_total{instance="a",kind="acquired"}`, "0+5x40"}},
+
+	{alert: "FeedboxConsumerDeadLetters", at: "6m", series: []string{dead, "0x10 1x30", gaps, "0x40"}, fires: "a consumer of contacts billing dead-lettered events; its log has their reasons", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
+	{alert: "FeedboxConsumerDeadLetters", at: "30m", series: []string{dead, "0x10 1x90"}},
+	{alert: "FeedboxConsumerGap", at: "6m", series: []string{gaps, "0x10 1x30"}, fires: "a consumer of contacts  handled events although earlier ones of their keys are missing; its log has the keys", labels: map[string]string{"messaging_destination_name": "contacts"}},
+	{alert: "FeedboxConsumerGap", at: "6m", series: []string{gaps, "0x40", dead, "0x10 1x30"}},
 
 	{alert: "FeedboxAPIFails", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="503"}`, "0+2x40", `http_server_request_duration_seconds_count{http_response_status_code="200"}`, "0+8x40"}, fires: "20% of the requests fail"},
 	{alert: "FeedboxAPIFails", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="503"}`, "0+1x40", `http_server_request_duration_seconds_count{http_response_status_code="200"}`, "0+999x40"}},
@@ -139,6 +146,7 @@ func TestAlertRules(t *testing.T) {
 		{old: `kind="lost"`, new: `kind="acquired"`},
 		{old: "count(max by (lease) (outbox_range_paused) == 1)", new: "count(outbox_range_paused == 1)"}, // two relays, one range
 		{old: "(outbox_range_unread_total[5m])) >= 2", new: "(outbox_range_unread_total[5m])) > 0"},
+		{old: "increase(outbox_consumer_dead_lettered_total[15m])", new: "increase(outbox_consumer_gaps_total[15m])"},
 	} {
 		if !strings.Contains(text, mistake.old) {
 			t.Fatalf("the rules no longer contain %q: seed another mistake", mistake.old)

@@ -25,6 +25,8 @@ import (
 	"feedbox/application/mediator"
 	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
 	"feedbox/infrastructure/httpapi"
 	contactsapi "feedbox/infrastructure/httpapi/contacts"
 	"feedbox/infrastructure/process/telemetry"
@@ -106,6 +108,12 @@ func allMetrics(t *testing.T) string {
 	o.BatchHandled(changefeed.BatchHandled{})
 	o.CheckpointWritten(changefeed.CheckpointWritten{})
 
+	kit := startConsumer(t, tel)
+	e := &consumer.Event{CreatedAt: time.Now()}
+	kit.Received(t.Context())
+	_ = kit.Handle(t.Context(), e) // fails
+	kit.Observe(t.Context(), consumer.Outcome{Event: e})
+
 	api, err := httpapi.New([]httpapi.Resource{contactsapi.Resource(mediator.New())}, &httpapi.Options{Meters: tel.Meters})
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +126,19 @@ func allMetrics(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return string(text)
+}
+
+// startConsumer creates the metrics of a consumer kit.
+func startConsumer(t *testing.T, tel *telemetry.Telemetry) *handling.Runner {
+	t.Helper()
+	r := &handling.Runner{
+		Source: handling.Source{System: "servicebus", Destination: "contacts", Subscription: "billing"}, Meters: tel.Meters,
+		Log: slog.New(slog.DiscardHandler), Handler: func(context.Context, *consumer.Event) error { return errors.New("x") },
+	}
+	if err := r.Init(); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 func TestMetricsOfParkingAndDelivery(t *testing.T) {
@@ -238,6 +259,7 @@ func TestCountersOfAlertsAndDashboardStartAtZero(t *testing.T) {
 	if _, err := NewMetrics(tel.Meters, "servicebus", "contacts"); err != nil {
 		t.Fatal(err)
 	}
+	startConsumer(t, tel)
 	scrape := httptest.NewRecorder()
 	tel.Metrics.ServeHTTP(scrape, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	found := 0
