@@ -33,7 +33,7 @@ type Options struct {
 	Observe func(ctx context.Context, o Outcome)
 	// Logger receives failures that Run survives, the same one once a minute. Default: slog.Default.
 	Logger *slog.Logger
-	// Meters take the metrics, which package handling lists. Default: none.
+	// Meters take the metrics, which the README of package subscriber lists. Default: none.
 	Meters metric.MeterProvider
 	// Tracers take a span of each handled event, in the trace of its request. Default: none.
 	Tracers trace.TracerProvider

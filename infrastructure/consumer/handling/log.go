@@ -115,11 +115,11 @@ func (r *Runner) ReceivedAgain(ctx context.Context, entity string, failures int)
 // logOutcome logs outcomes that an operator should know. It contains no personal data: keys are the ids
 // of aggregates.
 func (r *Runner) logOutcome(ctx context.Context, o *consumer.Outcome) {
-	event := slog.Group("event", "id", o.Event.ID, "key", o.Event.Key, "action", o.Event.Action, "delivery", o.Event.DeliveryCount)
 	warn := func(message string, more ...any) {
 		if o.Err != nil {
 			more = append(more, "reason", errorType(o.Err), "error", o.Err)
 		}
+		event := slog.Group("event", "id", o.Event.ID, "key", o.Event.Key, "action", o.Event.Action, "delivery", o.Event.DeliveryCount)
 		r.Log.WarnContext(ctx, message, append(more, event)...)
 	}
 	switch o.Action {

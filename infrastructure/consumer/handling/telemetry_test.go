@@ -181,3 +181,35 @@ func TestRepeatedFailureIsLoggedOnceAMinute(t *testing.T) {
 		}
 	})
 }
+
+func TestOutcomesThatMatterToOperatorsAreLogged(t *testing.T) {
+	var out bytes.Buffer
+	run(t, consumer.Options{GapDeliveries: 1, Logger: slog.New(slog.NewTextHandler(&out, nil))}, func(_ context.Context, e *consumer.Event) error {
+		switch {
+		case e.ID == "a2" && e.DeliveryCount == 1:
+			return errors.New("not yet")
+		case e.ID == "a3":
+			return consumer.DeadLetter("unknown_schema", errors.New("version 9"))
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1, 1, 2, 3, 6)
+		time.Sleep(time.Minute)
+	})
+	rest := out.String()
+	for _, want := range []string{
+		`level=WARN msg="event failed; it is retried" reason=*errors.errorString error="not yet" event.id=a2 event.key=a`,
+		`level=WARN msg="event dead-lettered" next="remove the cause, then resubmit the event from the dead-letter queue" reason=unknown_schema error="dead letter: unknown_schema: version 9" event.id=a3`,
+		`level=WARN msg="event waits for a missing one" missing=2 reason=missing_event`,
+		`level=WARN msg="event handled without an earlier one of its key" missing=2 event.id=a6`,
+	} {
+		_, after, found := strings.Cut(rest, want)
+		if !found {
+			t.Fatalf("%q is missing or out of order in\n%s", want, out.String())
+		}
+		rest = after
+	}
+	if n := strings.Count(out.String(), "\n"); n != 4 {
+		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}
