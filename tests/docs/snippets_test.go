@@ -49,7 +49,6 @@ var known = map[string]string{
 	"firestore":     "cloud.google.com/go/firestore", "firestoreinbox": "feedbox/infrastructure/consumer/firestoreinbox",
 	"servicebus":   "feedbox/infrastructure/broker/servicebus",
 	"rabbitmq":     "feedbox/infrastructure/broker/rabbitmq",
-	"cosmosinbox":  "feedbox/infrastructure/consumer/cosmosinbox",
 	"relayservice": "feedbox/infrastructure/relay/relayservice",
 	"relayport":    "feedbox/infrastructure/relay/relayport",
 	"cosmosrelay":  "feedbox/infrastructure/store/cosmos/cosmosrelay",

@@ -73,7 +73,10 @@ func (f *fake) GatesFor(_ context.Context, reason string) ([]relay.Gate, error) 
 }
 
 func (f *fake) Timeline(_ context.Context, key string, _ time.Time) (*operator.Timeline, error) {
-	return &operator.Timeline{Events: []operator.Entry{{Status: operator.StatusWaiting}}}, nil
+	if f.entries == nil {
+		return &operator.Timeline{Key: key, Events: []operator.Entry{{Status: operator.StatusWaiting}}}, nil
+	}
+	return &operator.Timeline{Key: key, Events: f.entries}, nil
 }
 
 func (f *fake) Diagnose(_ context.Context, o operator.DoctorOptions) {
@@ -96,10 +99,6 @@ func (f *fake) Gate(_ context.Context, key string) (relay.Gate, error) {
 func (f *fake) ParkedKey(ctx context.Context, key string, limit int) (operator.ParkedKey, error) {
 	g, err := f.Gate(ctx, key)
 	return operator.ParkedKey{Gate: g, Line: f.line[:min(limit, len(f.line))]}, err
-}
-
-func (f *fake) Timeline(_ context.Context, key string, _ time.Time) (*operator.Timeline, error) {
-	return &operator.Timeline{Key: key, Events: f.entries}, nil
 }
 
 // crowd returns a fake with many ranges and parked keys.
