@@ -190,9 +190,9 @@ type totalLag struct {
 	known        bool
 }
 
-func (m *metricsSum) behind() totalLag {
-	total := totalLag{known: len(m.lag) > 0 && !m.lagUnknown}
-	for _, r := range m.lag {
+func (t *metricsSum) behind() totalLag {
+	total := totalLag{known: len(t.lag) > 0 && !t.lagUnknown}
+	for _, r := range t.lag {
 		total.transactions += float64(r.transactions)
 		total.oldest = max(total.oldest, r.oldest)
 	}

@@ -34,14 +34,13 @@ func (d *Dependency) Note(err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	switch {
-	case err == nil:
+	if err == nil {
 		d.answered, d.since, d.err = d.now(), time.Time{}, nil
-	default:
-		d.failed, d.err = d.now(), err
-		if d.since.IsZero() {
-			d.since = d.failed
-		}
+		return
+	}
+	d.failed, d.err = d.now(), err
+	if d.since.IsZero() {
+		d.since = d.failed
 	}
 }
 
