@@ -112,7 +112,7 @@ func TestEveryViewAndAct(t *testing.T) {
 	b.confirm("Pause")
 	b.sees("Noted: pause of all ranges")
 	b.visit("/")
-	b.sees("All relays are paused")
+	b.sees("Paused by an operator")
 	b.press("Resume")
 	b.confirm("Resume")
 	b.sees("Noted: resume")
@@ -215,7 +215,7 @@ func TestPagesWorkWithoutScript(t *testing.T) {
 	b := open(t, e.Page)
 	b.visit("/")
 	b.do(emulation.SetScriptExecutionDisabled(true))
-	for path, want := range map[string]string{"/": "Waiting to be sent", "/ranges": "healthy", "/members": "alive", "/doctor": "duplicate detection"} {
+	for path, want := range map[string]string{"/": "no change has been committed yet", "/ranges": "healthy", "/members": "alive", "/doctor": "duplicate detection"} {
 		b.visit(path)
 		var text string
 		b.do(chromedp.Text("main", &text, chromedp.ByQuery))

@@ -13,6 +13,7 @@ import (
 type nowView struct {
 	Verdict       verdict
 	Read, Keys    Source
+	Paused        bool // all relays are
 	Tiles         []tile
 	Known         bool // the lag of all ranges
 	Unknown       int  // ranges whose lag is not known
@@ -60,7 +61,7 @@ func (s *Operations) now(r *http.Request) (any, error) {
 	}
 	ttl := s.o.Port.EventTTL()
 	v := nowView{
-		Verdict: judge(p, ttl, s.o.Window), Read: p.Ranges, Keys: p.Keys, Known: p.Ranges.Current() && p.Snapshot.Unknown == 0, Unknown: p.Snapshot.Unknown,
+		Verdict: judge(p, ttl, s.o.Window), Read: p.Ranges, Keys: p.Keys, Paused: p.Paused, Known: p.Ranges.Current() && p.Snapshot.Unknown == 0, Unknown: p.Snapshot.Unknown,
 		Behind: p.Snapshot.Behind, Oldest: p.Snapshot.Oldest, TTL: ttl, Window: s.o.Window,
 		OldestCurve: s.reader.curve(seriesOldest), BehindCurve: s.reader.curve(seriesBehind), ParkedCurve: s.reader.curve(seriesParked),
 		ParkedKeys: len(p.Gates), Reasons: p.Reasons[:min(3, len(p.Reasons))], Ranges: len(p.Snapshot.Ranges),
