@@ -20,6 +20,11 @@ func (e *endpoints) print(out io.Writer, style console.Style, opts *options) {
 	}
 	_, _ = fmt.Fprintln(out)
 	if e.API != "" {
+		if opts.play.on {
+			row("playground", e.Page+"/play")
+		} else {
+			row("playground", playCommand())
+		}
 		row("page", e.Page+"/")
 		row("contacts API", e.API+"/api/contacts")
 		row("its description", e.API+"/docs")
@@ -36,7 +41,9 @@ The connection strings, for the SDK of any language (gateway mode for Cosmos DB)
 %s
 `, e.cosmosConnectionString(), e.ServiceBusConnectionString)
 	}
-	if e.API != "" {
+	if opts.play.on {
+		_, _ = fmt.Fprint(out, "\nOpen the playground and press Kill a relay. The verdict counts what is lost, doubled or out of order.\n")
+	} else if e.API != "" {
 		_, _ = fmt.Fprintf(out, "\nCreate a contact in another terminal; its event appears below and on the page:\n\n%s\n", e.curl())
 	}
 	if flag := opts.findFlags(); flag != nil {
@@ -79,6 +86,9 @@ func program(path string) string {
 	}
 	return path
 }
+
+// playCommand returns the command that starts the playground.
+func playCommand() string { return program(os.Args[0]) + " --play" }
 
 // brokerOf returns the endpoint of a connection string, which is enough for the banner:
 // `feedbox-dev env` and the ready file have the whole string.

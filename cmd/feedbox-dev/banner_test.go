@@ -15,7 +15,7 @@ import (
 // for a shell.
 func TestBannerCommandsCanBeCopied(t *testing.T) {
 	e := endpoints{
-		API: "http://127.0.0.1:1", Ops: "http://127.0.0.1:2", CosmosEndpoint: "http://127.0.0.1:3/", ServiceBusAdmin: "http://127.0.0.1:4",
+		API: "http://127.0.0.1:1", Ops: "http://127.0.0.1:2", Page: "http://127.0.0.1:6", CosmosEndpoint: "http://127.0.0.1:3/", ServiceBusAdmin: "http://127.0.0.1:4",
 		ServiceBusConnectionString: "Endpoint=sb://127.0.0.1:5;SharedAccessKeyName=n;SharedAccessKey=k",
 	}
 	if err := e.choose("", "", nil); err != nil {
@@ -49,6 +49,16 @@ func TestBannerCommandsCanBeCopied(t *testing.T) {
 		}
 		if strings.Contains(out.String(), "...") || !strings.Contains(out.String(), e.API+"/docs") {
 			t.Errorf("a part is missing:\n%s", out.String())
+		}
+	}
+	for _, one := range []struct {
+		play       bool
+		want, lack string
+	}{{false, "feedbox-dev --play\n", "/play\n"}, {true, e.Page + "/play\n", "appears below"}} {
+		var out bytes.Buffer
+		e.print(&out, console.Style{}, &options{ephemeral: true, play: playing{on: one.play}})
+		if text := strings.ReplaceAll(out.String(), "feedbox-dev.test", "feedbox-dev"); !strings.Contains(text, one.want) || strings.Contains(text, one.lack) {
+			t.Errorf("the banner must contain %q, not %q:\n%s", one.want, one.lack, out.String())
 		}
 	}
 	for path, want := range map[string]string{

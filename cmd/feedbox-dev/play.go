@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -98,6 +99,14 @@ func (p *playing) start(ctx context.Context, emulators *emulators, e *endpoints,
 	operators, err := wiring.Operator(cfg, wiring.Params{CosmosTransport: emulators.cosmos.HTTPClient()})
 	if err != nil {
 		return nil, err
+	}
+	for range p.relays {
+		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0") // the page must know the port in advance
+		if err != nil {
+			return nil, err
+		}
+		e.relayOps = append(e.relayOps, l.Addr().String())
+		_ = l.Close() // the relay listens there
 	}
 	options := &playground.Options{
 		Cosmos: emulators.cosmos, Bus: emulators.bus, API: e.API,

@@ -57,14 +57,19 @@ func relayCommand(errOut io.Writer, environ []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			app := fx.New(wiring.Relay(cfg, wiring.Params{Log: log, Version: console.Version(), DrainPoll: playgroundDrainPoll}))
+			// Another process may have taken the port while no relay had this place.
+			ops, err := bindOne(ctx, "ops", cfg.OpsListen, false, io.Discard)
+			if err != nil {
+				return err
+			}
+			app := fx.New(wiring.Relay(cfg, wiring.Params{Log: log, Version: console.Version(), DrainPoll: playgroundDrainPoll, Sockets: wiring.Sockets{Ops: ops}}))
 			return wiring.Run(ctx, app, func() {})
 		},
 	}
 }
 
 // relayProcess returns the command of a relay that uses the emulators at these addresses.
-func (e *endpoints) relayProcess(name, cosmos, bus string) *exec.Cmd {
+func (e *endpoints) relayProcess(place int, name, cosmos, bus string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
@@ -80,6 +85,6 @@ func (e *endpoints) relayProcess(name, cosmos, bus string) *exec.Cmd {
 	}
 	cmd.Env = append(cmd.Env, playgroundTimings...)
 	cmd.Env = append(cmd.Env, proxied.environ()...)
-	cmd.Env = append(cmd.Env, fmt.Sprintf("FEEDBOX_INSTANCE=%s", name), "FEEDBOX_LOG_LEVEL=error")
+	cmd.Env = append(cmd.Env, fmt.Sprintf("FEEDBOX_INSTANCE=%s", name), "FEEDBOX_LOG_LEVEL=error", "FEEDBOX_OPS_LISTEN="+e.relayOps[place])
 	return cmd
 }

@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,17 +18,24 @@ import (
 	"feedbox/infrastructure/lab/recorder"
 )
 
-// playScript runs feedbox-dev --play --script on free ports, with short rounds.
-func playScript(t *testing.T, tamper func(recorder.Arrival) []recorder.Arrival, args ...string) (out string, err error) {
+// onFreePorts parses flags of feedbox-dev.
+func onFreePorts(t *testing.T, args ...string) *options {
 	t.Helper()
 	opts := &options{}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	opts.register(flags, true)
-	args = append(args, "--play", "--script", "--seed", "7", "--pause", "1500ms", "--relays", "2",
+	args = append(args,
 		"--api", "127.0.0.1:0", "--ops", "127.0.0.1:0", "--page", "127.0.0.1:0", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0")
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
 	}
+	return opts
+}
+
+// playScript runs feedbox-dev --play --script on free ports, with short rounds.
+func playScript(t *testing.T, tamper func(recorder.Arrival) []recorder.Arrival, args ...string) (out string, err error) {
+	t.Helper()
+	opts := onFreePorts(t, append(args, "--play", "--script", "--seed", "7", "--pause", "1500ms", "--relays", "2")...)
 	opts.play.tamper = func(o *playground.Options) {
 		o.Round, o.Tamper = 2*time.Second, tamper
 		o.Patience = time.Minute // long, because the machine may be busy
@@ -44,6 +54,45 @@ var (
 	acknowledged = regexp.MustCompile(`acknowledged (\d+), arrived (\d+), lost 0, doubled 0, out of order 0\n`)
 	processes    = regexp.MustCompile(`relay-\d \(process \d+\) killed`)
 )
+
+// The start page leads to the playground. In the playground it shows the rates of the relays, although
+// they are processes of their own.
+func TestStartPageLeadsToThePlayground(t *testing.T) {
+	t.Parallel()
+	for _, one := range []struct{ flags, want []string }{
+		{nil, []string{`feedbox-dev(\.test)? --play</code>`, `href="/try"`}},
+		{[]string{"--play", "--relays", "2", "--rate", "20"}, []string{`href="/play"`, `>2 running<`, `aria-label="Accepted">\s*<span class="name">Accepted</span>\s*<span class="value">[1-9]`}},
+	} {
+		ready := filepath.Join(t.TempDir(), "ready.json")
+		opts := onFreePorts(t, append(one.flags, "--ephemeral", "--ready-file", ready)...)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, nil) }()
+		t.Cleanup(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		e := awaitReady(t, ready)
+		for _, want := range one.want {
+			text, deadline := "", time.Now().Add(time.Minute)
+			for ; !regexp.MustCompile(want).MatchString(text); time.Sleep(100 * time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("%q: the start page never has %s:\n%s", one.flags, want, text)
+				}
+				reply, err := http.Get(e.Page + "/")
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(reply.Body)
+				if text = string(body); err != nil || reply.Body.Close() != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+}
 
 // No promise is broken when a relay process is killed under load.
 func TestPlayScriptKeepsThePromise(t *testing.T) {

@@ -41,6 +41,8 @@ type endpoints struct {
 	Topic                      string `json:"topic"`
 	Subscription               string `json:"subscription"`
 	outside
+
+	relayOps []string // addresses of the operations endpoints of the playground's relays
 }
 
 // outside has the servers of --store and --broker. The emulators run in any case.

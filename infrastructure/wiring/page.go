@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"html/template"
 	"net"
 
 	"golang.org/x/sync/errgroup"
@@ -20,6 +21,7 @@ type PageOptions struct {
 	After    []page.Section      // that follow those of operations
 	Links    []page.Link         // to other pages
 	Receipts operations.Receipts // of the events that a consumer received
+	Hint     template.HTML       // shown on "Now"
 }
 
 // Page is the operations page of relays.
@@ -41,6 +43,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 	}
 	ops := operations.New(operations.Options{
 		Port: operations.NewPort(op), Metrics: cfg.Metrics, Management: cfg.Management, Window: cfg.Window, TraceURL: cfg.TraceURL, Receipts: o.Receipts,
+		Hint: o.Hint,
 	})
 	front, err := page.New(&page.Options{
 		Title: o.Title, Prefix: cfg.Prefix, Sections: append(ops.Sections(), o.After...), Links: o.Links, Actions: o.Actions,

@@ -26,8 +26,9 @@ type Options struct {
 	API    string // base URL of the contacts API
 	Names  Names
 	// Relay returns the command of a relay process that uses the emulators at these
-	// addresses. The process must end when its standard input ends.
-	Relay func(name, cosmos, bus string) *exec.Cmd
+	// addresses. The process must end when its standard input ends. place is below Relays; a
+	// relay has the place of the one that it replaces.
+	Relay func(place int, name, cosmos, bus string) *exec.Cmd
 	// RetryParked requests that the parked events of a contact are sent. It returns false if
 	// none are parked.
 	RetryParked func(ctx context.Context, contact string) (bool, error)
@@ -194,9 +195,15 @@ func (e *Engine) endRelays(ctx context.Context) error {
 func (e *Engine) addRelay(gone *relay) error {
 	e.mu.Lock()
 	e.started++
-	name := fmt.Sprintf("relay-%d", e.started)
+	name, place := fmt.Sprintf("relay-%d", e.started), len(e.relays)
+	if gone != nil {
+		place = slices.Index(e.relays, gone)
+	}
 	e.mu.Unlock()
-	r, err := e.startRelay(name)
+	if place < 0 {
+		return nil // the playground ends
+	}
+	r, err := e.startRelay(place, name)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type relay struct {
 }
 
 // startRelay starts a relay process that uses the emulators through proxies.
-func (e *Engine) startRelay(name string) (*relay, error) {
+func (e *Engine) startRelay(place int, name string) (*relay, error) {
 	r := &relay{name: name, done: make(chan struct{}), condition: Running}
 	var err error
 	if r.cosmos, err = netfault.Start(e.o.Cosmos.Addr()); err != nil {
@@ -46,7 +46,7 @@ func (e *Engine) startRelay(name string) (*relay, error) {
 		r.cosmos.Close()
 		return nil, err
 	}
-	r.cmd = e.o.Relay(name, r.cosmos.Addr(), r.bus.Addr())
+	r.cmd = e.o.Relay(place, name, r.cosmos.Addr(), r.bus.Addr())
 	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
 	ownGroup(r.cmd)
 	if r.stdin, err = r.cmd.StdinPipe(); err == nil {

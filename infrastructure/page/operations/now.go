@@ -2,6 +2,7 @@ package operations
 
 import (
 	"cmp"
+	"html/template"
 	"math"
 	"net/http"
 	"slices"
@@ -38,6 +39,7 @@ type nowView struct {
 	Again         int64
 	Accepted      int64
 	Metrics       bool
+	Hint          template.HTML
 }
 
 type tile struct {
@@ -66,7 +68,7 @@ func (s *Operations) now(r *http.Request) (any, error) {
 		OldestCurve: s.reader.curve(seriesOldest), BehindCurve: s.reader.curve(seriesBehind), ParkedCurve: s.reader.curve(seriesParked),
 		ParkedKeys: len(p.Gates), Reasons: p.Reasons[:min(3, len(p.Reasons))], Ranges: len(p.Snapshot.Ranges),
 		SendTook: p.sendTook, Delivery: p.delivery, Again: int64(p.metrics.again), Accepted: int64(p.metrics.accepted),
-		Metrics: len(s.o.Metrics) > 0 && p.metrics.answered > 0,
+		Hint: s.o.Hint, Metrics: len(s.o.Metrics) > 0 && p.metrics.answered > 0,
 	}
 	for _, reason := range p.Reasons {
 		v.ParkedEvents += reason.Events

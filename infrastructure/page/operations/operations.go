@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"html/template"
 	"io/fs"
 	"net/http"
 	"sync"
@@ -31,6 +32,8 @@ type Options struct {
 	TraceURL string
 	// Receipts knows the events that a consumer received; default none.
 	Receipts Receipts
+	// Hint is a line of trusted HTML on "Now", for what is particular to the program; default none.
+	Hint template.HTML
 	// Client requests the metrics; default http.DefaultClient.
 	Client *http.Client
 }
