@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -46,17 +44,16 @@ func (p *program) serveConsole(ctx context.Context, cfg *config.Console, relay *
 	if err != nil {
 		return err
 	}
-	page, err := wiring.NewPage(cfg, relay, wiring.Params{Log: log, Version: console.Version()}, wiring.PageOptions{Actions: actions})
+	sockets, err := wiring.Listen(ctx, cfg.Listen, cfg.OpsListen)
 	if err != nil {
-		return err
+		return console.Advise(err, "stop the process that uses the address, or set another one: FEEDBOX_CONSOLE_LISTEN, FEEDBOX_OPS_LISTEN")
 	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", cfg.Listen)
+	page, err := wiring.NewPage(cfg, relay, wiring.Params{Sockets: sockets, Log: log, Version: console.Version()}, wiring.PageOptions{Actions: actions})
 	if err != nil {
-		return console.Advise(fmt.Errorf("listen on %s: %w", cfg.Listen, err), "stop the process that uses the address, or set FEEDBOX_CONSOLE_LISTEN to another one")
+		return errors.Join(err, sockets.Close())
 	}
-	log.InfoContext(ctx, "operations page", "version", console.Version(), "address", "http://"+listener.Addr().String()+cfg.Prefix+"/", "actions", actions, "config", cfg)
-	return page.Run(ctx, listener)
+	log.InfoContext(ctx, "operations page", "version", console.Version(), "address", "http://"+sockets.API.Addr().String()+cfg.Prefix+"/", "ops", sockets.Ops.Addr().String(), "actions", actions, "config", cfg)
+	return page.Run(ctx, sockets.API)
 }
 
 // joinFaults merges the faults of several configurations, each listed once.

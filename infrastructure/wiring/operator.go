@@ -8,7 +8,11 @@ import (
 // Operator returns the use cases of the operator commands. It uses only the transports,
 // the credential and the log of p. Without a configured broker, use cases that send fail.
 func Operator(cfg *config.Relay, p Params) (*operator.Operator, error) {
-	store, err := stores[cfg.Store.Kind].open(p, cfg, use{})
+	return operatorFor(cfg, p, use{})
+}
+
+func operatorFor(cfg *config.Relay, p Params, u use) (*operator.Operator, error) {
+	store, err := stores[cfg.Store.Kind].open(p, cfg, u)
 	if err != nil {
 		return nil, err
 	}

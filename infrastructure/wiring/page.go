@@ -4,13 +4,16 @@ import (
 	"context"
 	"html/template"
 	"net"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/page/operations"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/monitor"
 )
 
 // PageOptions configures a page besides its configuration. The zero value is for
@@ -29,15 +32,20 @@ type Page struct {
 	page       *page.Page
 	operations *operations.Operations
 	operator   *operator.Operator
+	probes     *httpapi.Ops
+	probed     net.Listener // nil: no probes
 }
 
-// NewPage returns the page of the relays with the configuration relay. It does not connect.
+// NewPage returns the page of the relays with the configuration relay, and its probes if p
+// has a socket for them. It does not connect.
 func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) (*Page, error) {
 	who, err := authenticator(cfg.Auth)
 	if err != nil {
 		return nil, err
 	}
-	op, err := Operator(relay, p)
+	store := stores[relay.Store.Kind]
+	needs := monitor.NewDependencies(time.Now, store.name())
+	op, err := operatorFor(relay, p, use{note: needs[store.name()].Note})
 	if err != nil {
 		return nil, err
 	}
@@ -52,14 +60,32 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 	if err != nil {
 		return nil, err
 	}
-	return &Page{page: front, operations: ops, operator: op}, nil
+	// The page is ready while it serves, also during an outage of the store: it then shows the
+	// outage. Without metrics: the store's state is only known while the page is open, so a
+	// gauge of it would keep an alert firing after the tab is closed.
+	probes := httpapi.NewOps(&httpapi.OpsOptions{Dependencies: dependencies(needs), Logger: p.Log})
+	return &Page{page: front, operations: ops, operator: op, probes: probes, probed: p.Ops}, nil
 }
 
-// Run serves the page on listener, which it owns, until ctx ends.
+// Run serves the page on listener, which it owns, until ctx ends. The probes report the stop
+// first and end last.
 func (p *Page) Run(ctx context.Context, listener net.Listener) error {
 	defer func() { _ = p.operator.Close(ctx) }() // its error does not matter after the page has ended
 	group, inside := errgroup.WithContext(ctx)
+	probing, endProbes := context.WithCancel(context.WithoutCancel(ctx))
+	defer endProbes()
+	if p.probed != nil {
+		group.Go(func() error { return p.probes.Run(probing, p.probed) })
+	}
+	group.Go(func() error {
+		<-inside.Done()
+		p.probes.Drain()
+		return nil
+	})
 	group.Go(func() error { return p.operations.Run(inside) })
-	group.Go(func() error { return p.page.Run(inside, listener) })
+	group.Go(func() error {
+		defer endProbes()
+		return p.page.Run(inside, listener)
+	})
 	return group.Wait()
 }

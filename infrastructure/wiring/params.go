@@ -44,7 +44,7 @@ type Params struct {
 // Sockets holds the bound listeners of a process. They are bound before anything else
 // starts, so that a port in use is reported first.
 type Sockets struct {
-	API net.Listener // nil in the relay
+	API net.Listener // of the API or the operations page; nil in the relay
 	Ops net.Listener
 }
 

@@ -12,7 +12,7 @@ type API struct {
 	Auth      Auth      // FEEDBOX_AUTH and FEEDBOX_AUTH_
 
 	Listen              string        `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
-	OpsListen           string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
+	OpsListen           string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
 	PublicURL           string        `env:"API_PUBLIC_URL" doc:"scheme and host by which clients reach the API, for links; default relative links"`
 	RequirePrecondition bool          `env:"API_REQUIRE_PRECONDITION" envDefault:"false" doc:"refuse updates and deletions without If-Match with 428"`
 	RequestTimeout      time.Duration `env:"API_REQUEST_TIMEOUT" envDefault:"20s" min:"100ms" max:"5m" doc:"longest handling of one request"`

@@ -34,7 +34,7 @@ type Relay struct {
 	// EventTTL is the lifetime that the API gives to events; the relay warns
 	// when unsent events approach it.
 	EventTTL     time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
-	OpsListen    string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez, /readyz and /metrics; port 0 takes a free one"`
+	OpsListen    string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
 
 	settings
