@@ -116,7 +116,7 @@ func (p *Page) reading(next http.Handler) http.Handler {
 		}
 		r = r.WithContext(context.WithValue(r.Context(), callerKey{}, who))
 		if !who.May(ScopeRead) {
-			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "You may not read this page", Detail: who.ID + " has no scope " + ScopeRead.Name + ".", Next: "Ask for the scope, or sign in with another credential."})
+			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "You may not read this page", Detail: who.ID + " does not have " + ScopeRead.Name + ".", Next: "Ask for the app role " + ScopeRead.Name + ", or sign in with another credential."})
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -130,7 +130,7 @@ func (p *Page) acting(next http.Handler) http.Handler {
 		case !p.options.Actions:
 			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "This page is read-only", Detail: "It was started without --actions. Nothing was done.", Next: "Start it with --actions, or use the feedbox commands."})
 		case !p.may(r):
-			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "You may read, but not act", Detail: callerOf(r).ID + " has no scope " + ScopeWrite.Name + ". Nothing was done.", Next: "Ask for the scope, or ask a person who has it."})
+			p.refuse(w, r, &Refusal{Status: http.StatusForbidden, Title: "You may read, but not act", Detail: callerOf(r).ID + " does not have " + ScopeWrite.Name + ". Nothing was done.", Next: "Ask for the app role " + ScopeWrite.Name + " or an API key with write access, or ask a person who has it."})
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -59,7 +59,7 @@ func register(cfg *config.API, m *mediator.Mediator, s *contactStore) error {
 }
 
 func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry, p Params) (*httpapi.Server, error) {
-	who, err := authenticator(cfg.Auth)
+	who, err := authenticator(cfg.Auth, cfg.APIKeys, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -86,18 +86,18 @@ func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry,
 	})
 }
 
-// authenticator returns the configured authenticator. Nil admits all callers, which the
-// configuration allows only on loopback addresses.
-func authenticator(cfg config.Auth) (auth.Authenticator, error) {
+// authenticator returns the configured authenticator; listed holds its API keys. Nil admits
+// all callers, which the configuration allows only on loopback addresses.
+func authenticator(cfg config.Auth, listed config.APIKeys, entra *auth.EntraOptions) (auth.Authenticator, error) {
 	switch cfg.Mode {
 	case "apikey":
 		var keys []auth.APIKey
-		for _, k := range cfg.APIKeys.List() {
+		for _, k := range listed.List() {
 			keys = append(keys, auth.APIKey{Principal: k.Principal, Write: k.Write, Hash: k.Hash})
 		}
 		return auth.NewAPIKeys(keys)
 	case "entra":
-		return auth.NewEntra(cfg.Issuer, cfg.Audiences, nil)
+		return auth.NewEntra(cfg.Issuer, cfg.Audiences, entra)
 	default:
 		return nil, nil
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/page/operations"
@@ -39,7 +40,7 @@ type Page struct {
 // NewPage returns the page of the relays with the configuration relay, and its probes if p
 // has a socket for them. It does not connect.
 func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) (*Page, error) {
-	who, err := authenticator(cfg.Auth)
+	who, err := authenticator(cfg.Auth, cfg.APIKeys, &auth.EntraOptions{RolesOfUsers: true})
 	if err != nil {
 		return nil, err
 	}

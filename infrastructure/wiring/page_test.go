@@ -2,6 +2,9 @@ package wiring
 
 import (
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,12 +12,18 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/coreos/go-oidc/v3/oidc/oidctest"
+
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/process/config"
 )
 
@@ -125,5 +134,90 @@ func TestConsoleStaysReadyDuringAnOutageAndReportsTheStore(t *testing.T) {
 	_ = open.Close()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// access returns what a credential permits on the page: "refused", "none", "reads" or "acts".
+func access(t *testing.T, console *Page, header, credential string) string {
+	t.Helper()
+	get := func(path string) int {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set(header, credential)
+		w := httptest.NewRecorder()
+		console.page.ServeHTTP(w, r)
+		return w.Code
+	}
+	read, act := get("/acts"), get("/ranges/pause?lease=all")
+	switch {
+	case read == http.StatusUnauthorized && act == http.StatusUnauthorized:
+		return "refused"
+	case read == http.StatusForbidden && act == http.StatusForbidden:
+		return "none"
+	case read == http.StatusOK && act == http.StatusForbidden:
+		return "reads"
+	case read == http.StatusOK && act != http.StatusUnauthorized:
+		return "acts"
+	}
+	t.Fatalf("%s %q: reading is answered with %d, acting with %d", header, credential, read, act)
+	return ""
+}
+
+// A writer of the API is not an operator, and an operator acts only with write access.
+func TestOperatorsHaveAPIKeysOfTheirOwn(t *testing.T) {
+	hash := func(key string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(key))) }
+	environ := []string{
+		"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=shop:write:" + hash("of-the-api"),
+		"FEEDBOX_CONSOLE_API_KEYS=bob:read:" + hash("reader") + ",ann:write:" + hash("actor"),
+	}
+	for actions, wanted := range map[bool]map[string]string{
+		true:  {"of-the-api": "refused", "reader": "reads", "actor": "acts"},
+		false: {"of-the-api": "refused", "reader": "reads", "actor": "reads"},
+	} {
+		console, _, _ := newConsole(t, PageOptions{Actions: actions}, environ...)
+		t.Cleanup(console.page.Close)
+		for key, want := range wanted {
+			if got := access(t, console, auth.HeaderAPIKey, key); got != want {
+				t.Errorf("key %s, actions %v: %s, want %s", key, actions, got, want)
+			}
+		}
+	}
+}
+
+// With Entra ID, an operator has the app role and delegated the scope of the same name. An
+// application has the app role.
+func TestOperatorsOfEntraHaveAppRoles(t *testing.T) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	issuer := &oidctest.Server{PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "k", Algorithm: oidc.RS256}}}
+	server := httptest.NewServer(issuer)
+	t.Cleanup(server.Close)
+	issuer.SetIssuer(server.URL)
+	console, _, _ := newConsole(t, PageOptions{Actions: true}, "FEEDBOX_AUTH=entra", "FEEDBOX_AUTH_ISSUER="+server.URL, "FEEDBOX_AUTH_AUDIENCE=feedbox")
+	t.Cleanup(console.page.Close)
+	const both = "operations.read operations.write"
+	for name, tc := range map[string]struct{ scopes, roles, want string }{
+		"writer of the API":       {"contacts.read contacts.write", "contacts.read contacts.write", "none"},
+		"user without a role":     {both, "", "none"},
+		"reader":                  {both, "operations.read", "reads"},
+		"operator":                {both, both, "acts"},
+		"operator, reading scope": {"operations.read", both, "reads"},
+		"reading application":     {"", "operations.read", "reads"},
+		"acting application":      {"", both, "acts"},
+	} {
+		claims := map[string]any{"iss": server.URL, "aud": "feedbox", "sub": name, "exp": time.Now().Add(time.Hour).Unix(), "roles": strings.Fields(tc.roles)}
+		if tc.scopes != "" {
+			claims["scp"] = tc.scopes
+		} else {
+			claims["idtyp"] = "app"
+		}
+		text, err := json.Marshal(claims)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := access(t, console, "Authorization", "Bearer "+oidctest.SignIDToken(key, "k", oidc.RS256, string(text))); got != tc.want {
+			t.Errorf("%s: %s, want %s", name, got, tc.want)
+		}
 	}
 }

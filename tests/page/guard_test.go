@@ -78,7 +78,8 @@ func TestFormOfAnotherSiteIsRefused(t *testing.T) {
 	b.forgive("favicon")
 }
 
-// A caller without credential must sign in, and one without the write scope cannot act.
+// A caller without credential or with a key of the API must sign in, and an operator without the
+// write role cannot act.
 func TestScopesDecideWhatACallerMayDo(t *testing.T) {
 	_, e := dev(t)
 	listen := address(t)
@@ -86,11 +87,11 @@ func TestScopesDecideWhatACallerMayDo(t *testing.T) {
 		sum := sha256.Sum256([]byte(key))
 		return hex.EncodeToString(sum[:])
 	}
-	console(t, e, listen, []string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=ann:write:" + hash("may-act") + ",bob:read:" + hash("may-look")}, "--actions")
+	console(t, e, listen, []string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=shop:write:" + hash("may-write"), "FEEDBOX_CONSOLE_API_KEYS=ann:write:" + hash("may-act") + ",bob:read:" + hash("may-look")}, "--actions")
 	b := open(t, "http://"+listen)
 	b.visit("/ranges")
 	b.sees("Enter an API key")
-	b.fill("credential", "wrong")
+	b.fill("credential", "may-write")
 	b.press("Sign in")
 	b.sees("the credential is not valid")
 	b.forgive("401")

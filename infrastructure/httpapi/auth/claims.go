@@ -3,6 +3,7 @@ package auth
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -32,22 +33,25 @@ type claims struct {
 
 // granted returns the scopes that the token grants:
 //
-//   - With scp, a user delegated these scopes to an application. The roles of the user do
-//     not count, because the user did not delegate them.
+//   - With scp, a user delegated these scopes to an application. The roles of the user grant
+//     no more, because the user did not delegate them. With rolesOfUsers the user must have
+//     a role of the same name for each.
 //   - Without scp, a token that an application got for itself grants its roles.
 //   - All other tokens are refused. An ID token, for example, identifies a user but grants
 //     nothing to its bearer.
-func (c *claims) granted() ([]string, error) {
+func (c *claims) granted(rolesOfUsers bool) ([]string, error) {
+	var roles []string
+	malformed := len(c.Roles) > 0 && json.Unmarshal(c.Roles, &roles) != nil
 	switch {
 	case c.Nonce != "" || c.AccessTokenHash != "" || c.CodeHash != "":
 		return nil, ErrBadCredential
-	case c.Scopes != nil:
+	case c.Scopes != nil && !rolesOfUsers:
 		return strings.Fields(*c.Scopes), nil
-	case !c.isApplication():
+	case malformed:
 		return nil, ErrBadCredential
-	}
-	var roles []string
-	if len(c.Roles) > 0 && json.Unmarshal(c.Roles, &roles) != nil {
+	case c.Scopes != nil:
+		return slices.DeleteFunc(strings.Fields(*c.Scopes), func(scope string) bool { return !slices.Contains(roles, scope) }), nil
+	case !c.isApplication():
 		return nil, ErrBadCredential
 	}
 	return roles, nil

@@ -22,6 +22,10 @@ const maxToken = 8 << 10
 
 // EntraOptions configures an Entra authenticator.
 type EntraOptions struct {
+	// RolesOfUsers grants a user only the delegated scopes that are also app roles of the
+	// user, because any user of the tenant may be able to delegate a scope to an application.
+	// Default false: all delegated scopes.
+	RolesOfUsers bool
 	// Transport sends requests to the issuer; default http.DefaultTransport.
 	Transport http.RoundTripper
 	// Now is the clock for the validity times of tokens; default time.Now.
@@ -37,6 +41,7 @@ type EntraOptions struct {
 type Entra struct {
 	issuer    string
 	audiences []string
+	roles     bool // of users count
 	now       func() time.Time
 	client    *http.Client
 	verifier  atomic.Pointer[oidc.IDTokenVerifier]
@@ -68,6 +73,7 @@ func NewEntra(issuer string, audiences []string, options *EntraOptions) (*Entra,
 	return &Entra{
 		issuer:    issuer,
 		audiences: append([]string(nil), audiences...),
+		roles:     o.RolesOfUsers,
 		now:       o.Now,
 		client:    &http.Client{Transport: newFloorTransport(o.Transport, cmp.Or(o.Floor, 30*time.Second)), Timeout: 10 * time.Second},
 	}, nil
@@ -154,7 +160,7 @@ func (e *Entra) principal(token *oidc.IDToken) (Principal, error) {
 	if subject == "" {
 		return Principal{}, ErrBadCredential
 	}
-	granted, err := c.granted()
+	granted, err := c.granted(e.roles)
 	if err != nil {
 		return Principal{}, err
 	}

@@ -12,6 +12,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -109,7 +110,13 @@ func (i *issuer) sign(t testing.TB, alg, kid string, claims map[string]any) stri
 
 func newEntra(t testing.TB, i *issuer, floor time.Duration) *auth.Entra {
 	t.Helper()
-	entra, err := auth.NewEntra(i.URL, []string{"api://feedbox", "client-id"}, &auth.EntraOptions{Now: func() time.Time { return now }, Floor: floor})
+	return newEntraOf(t, i, &auth.EntraOptions{Floor: floor})
+}
+
+func newEntraOf(t testing.TB, i *issuer, o *auth.EntraOptions) *auth.Entra {
+	t.Helper()
+	o.Now = func() time.Time { return now }
+	entra, err := auth.NewEntra(i.URL, []string{"api://feedbox", "client-id"}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,6 +226,41 @@ func TestEntraTokens(t *testing.T) {
 	}
 	if n, d := i.fetches.Load(), i.discovered.Load(); n != 1 || d != 1 {
 		t.Errorf("the keys were fetched %d times, the discovery document %d times, within the floor", n, d)
+	}
+}
+
+// With RolesOfUsers, a scope that a user delegated counts only if the user has the role, and a
+// role only if it was delegated.
+func TestRolesOfUsersLimitTheirScopes(t *testing.T) {
+	i := newIssuer(t)
+	entra := newEntraOf(t, i, &auth.EntraOptions{RolesOfUsers: true})
+	for name, tc := range map[string]struct {
+		scopes any // nil: the token of an application
+		roles  any
+		want   []string // nil: refused
+	}{
+		"no roles":           {"contacts.read contacts.write", nil, []string{}},
+		"one role":           {"contacts.read contacts.write", []string{"contacts.read"}, []string{"contacts.read"}},
+		"role not delegated": {"contacts.read", []string{"contacts.read", "contacts.write"}, []string{"contacts.read"}},
+		"roles are no list":  {"contacts.read", "contacts.read", nil},
+		"application":        {nil, []string{"contacts.write"}, []string{"contacts.write"}},
+	} {
+		claims := i.good()
+		claims["scp"], claims["roles"] = tc.scopes, tc.roles
+		if tc.scopes == nil {
+			delete(claims, "scp")
+			claims["idtyp"] = "app"
+		}
+		principal, err := entra.Authenticate(t.Context(), request("Authorization", "Bearer "+i.sign(t, "RS256", "k1", claims)))
+		if tc.want == nil {
+			if !errors.Is(err, auth.ErrBadCredential) {
+				t.Errorf("%s: got %+v, %v, want it refused", name, principal, err)
+			}
+			continue
+		}
+		if err != nil || !slices.Equal(principal.Scopes, tc.want) {
+			t.Errorf("%s: got %v, %v, want %v", name, principal.Scopes, err, tc.want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ type API struct {
 	Firestore Firestore `envPrefix:"FIRESTORE_"`
 	Log       Log       `envPrefix:"LOG_"`
 	Auth      Auth      // FEEDBOX_AUTH and FEEDBOX_AUTH_
+	APIKeys   APIKeys   `env:"AUTH_API_KEYS" doc:"callers of the API in mode apikey: name:read:HASH or name:write:HASH, separated by commas; HASH is the SHA-256 of the key in hexadecimal"`
 
 	Listen              string        `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
 	OpsListen           string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
@@ -43,7 +44,7 @@ func LoadAPI(environ []string) (*API, error) {
 	report := load(c, environ)
 	deriveEmulator(report, &c.Firestore, environ)
 	checkStore(report, c.Store, c.Cosmos, c.Postgres, c.Firestore)
-	checkAuth(report, c.Auth, "FEEDBOX_API_LISTEN", c.Listen)
+	checkAuth(report, c.Auth, "FEEDBOX_API_LISTEN", c.Listen, "FEEDBOX_AUTH_API_KEYS", c.APIKeys)
 	checkPublicURL(report, c.PublicURL)
 	c.deriveDrain(report)
 	c.settings = report.settings

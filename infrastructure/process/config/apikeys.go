@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// APIKey is one entry of FEEDBOX_AUTH_API_KEYS.
+// APIKey is one entry of FEEDBOX_AUTH_API_KEYS or FEEDBOX_CONSOLE_API_KEYS.
 type APIKey struct {
 	Principal string
 	Write     bool

@@ -5,16 +5,18 @@ import (
 	"strings"
 )
 
-// Auth configures the authentication of the callers of the API.
+// Auth configures the authentication of callers. It has no API keys, because the operators
+// of the page are a separate list from the callers of the API.
 type Auth struct {
 	Mode      string   `env:"AUTH" envDefault:"none" oneof:"none|apikey|entra" doc:"who may call the API, and open the operations page: none (everybody, on loopback addresses only), apikey or entra"`
 	Insecure  bool     `env:"AUTH_INSECURE" envDefault:"false" doc:"allow FEEDBOX_AUTH=none on an address that others can reach"`
-	APIKeys   APIKeys  `env:"AUTH_API_KEYS" doc:"callers of mode apikey: name:read:HASH or name:write:HASH, separated by commas; HASH is the SHA-256 of the key in hexadecimal"`
 	Issuer    string   `env:"AUTH_ISSUER" doc:"issuer of the tokens of mode entra, for example https://login.microsoftonline.com/TENANT/v2.0"`
 	Audiences []string `env:"AUTH_AUDIENCE" doc:"audiences of the tokens of mode entra, separated by commas: application id URI or client id"`
 }
 
-func checkAuth(report *report, c Auth, variable, listen string) {
+// checkAuth checks c for a process that listens on the address listen, which variable sets,
+// and has the API keys of the variable list.
+func checkAuth(report *report, c Auth, variable, listen, list string, keys APIKeys) {
 	const mode = "FEEDBOX_AUTH"
 	switch c.Mode {
 	case "none":
@@ -23,14 +25,14 @@ func checkAuth(report *report, c Auth, variable, listen string) {
 				"set FEEDBOX_AUTH to apikey or entra, or FEEDBOX_AUTH_INSECURE=true if another guard stands before it")
 		}
 	case "apikey":
-		if len(c.APIKeys.list) == 0 && !report.faulty("FEEDBOX_AUTH_API_KEYS") {
-			report.add("FEEDBOX_AUTH_API_KEYS", "is not set", "FEEDBOX_AUTH is apikey, so there must be a key")
+		if len(keys.list) == 0 && !report.faulty(list) {
+			report.add(list, "is not set", "FEEDBOX_AUTH is apikey, so there must be a key")
 		}
 	case "entra":
 		checkEntra(report, c)
 	}
-	if c.Mode != "apikey" && len(c.APIKeys.list) > 0 {
-		report.add("FEEDBOX_AUTH_API_KEYS", "is set, but FEEDBOX_AUTH is "+c.Mode, "set FEEDBOX_AUTH=apikey or remove the keys")
+	if c.Mode != "apikey" && len(keys.list) > 0 {
+		report.add(list, "is set, but FEEDBOX_AUTH is "+c.Mode, "set FEEDBOX_AUTH=apikey or remove the keys")
 	}
 	if c.Mode != "entra" && (c.Issuer != "" || len(c.Audiences) > 0) {
 		report.add(mode, "is "+c.Mode+", but an issuer or audience is set", "set FEEDBOX_AUTH=entra or remove them")

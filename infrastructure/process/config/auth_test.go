@@ -66,19 +66,19 @@ func TestAuthValues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys := c.Auth.APIKeys.List()
+	keys := c.APIKeys.List()
 	if len(keys) != 1 || keys[0].Principal != "shop" || !keys[0].Write || keys[0].Hash[0] != 0xab {
 		t.Errorf("keys %v", keys)
 	}
 	if len(c.TokenKeys.List()) != 1 || string(c.TokenKeys.List()[0]) != strings.Repeat("k", 32) {
 		t.Error("the token key was not read")
 	}
-	text := fmt.Sprintf("%v %+v %#v %x %v", c.Auth.APIKeys, c.Auth, c.TokenKeys, c.TokenKeys, c.Settings())
+	text := fmt.Sprintf("%v %+v %#v %x %v", c.APIKeys, c, c.TokenKeys, c.TokenKeys, c.Settings())
 	if strings.Contains(text, hash) || strings.Contains(text, key) || strings.Contains(text, "kkkk") || strings.Contains(text, "6b6b") {
 		t.Errorf("a secret is shown: %s", text)
 	}
 	for _, v := range config.Variables() {
-		secret := slices.Contains([]string{"FEEDBOX_COSMOS_KEY", "FEEDBOX_POSTGRES_URL", "FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_RABBITMQ_URL", "FEEDBOX_AUTH_API_KEYS", "FEEDBOX_API_TOKEN_KEYS"}, v.Name)
+		secret := slices.Contains([]string{"FEEDBOX_COSMOS_KEY", "FEEDBOX_POSTGRES_URL", "FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_RABBITMQ_URL", "FEEDBOX_AUTH_API_KEYS", "FEEDBOX_CONSOLE_API_KEYS", "FEEDBOX_API_TOKEN_KEYS"}, v.Name)
 		if v.Secret != secret {
 			t.Errorf("%s: secret is %v", v.Name, v.Secret)
 		}

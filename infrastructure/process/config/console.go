@@ -9,8 +9,9 @@ import (
 
 // Console is the configuration of the operations page, besides that of the relays it shows.
 type Console struct {
-	Log  Log  `envPrefix:"LOG_"`
-	Auth Auth // FEEDBOX_AUTH and FEEDBOX_AUTH_
+	Log     Log     `envPrefix:"LOG_"`
+	Auth    Auth    // FEEDBOX_AUTH and FEEDBOX_AUTH_
+	APIKeys APIKeys `env:"CONSOLE_API_KEYS" doc:"operators of the page in mode apikey, in the form of FEEDBOX_AUTH_API_KEYS; write also allows actions; a key of the API is not accepted"`
 
 	Listen string `env:"CONSOLE_LISTEN" envDefault:"127.0.0.1:8070" check:"listen" doc:"address of the operations page"`
 	// Prefix is the path it is served under, for a proxy that serves other things beside it.
@@ -32,7 +33,7 @@ var prefixForm = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)*$`)
 func LoadConsole(environ []string) (*Console, error) {
 	c := &Console{}
 	report := load(c, environ)
-	checkAuth(report, c.Auth, "FEEDBOX_CONSOLE_LISTEN", c.Listen)
+	checkAuth(report, c.Auth, "FEEDBOX_CONSOLE_LISTEN", c.Listen, "FEEDBOX_CONSOLE_API_KEYS", c.APIKeys)
 	if !prefixForm.MatchString(c.Prefix) {
 		report.add("FEEDBOX_CONSOLE_PREFIX", "is not a path", "begin with a slash, do not end with one, and use letters, digits and -._~, for example /feedbox")
 	}

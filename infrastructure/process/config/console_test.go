@@ -19,3 +19,18 @@ func TestConsole(t *testing.T) {
 		}
 	}
 }
+
+// A key of the API does not make its caller an operator of the page.
+func TestOperatorsAreAListOfTheirOwn(t *testing.T) {
+	api := []string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=shop:write:" + hash}
+	if _, err := config.LoadConsole(api); err == nil || !strings.Contains(err.Error(), "FEEDBOX_CONSOLE_API_KEYS is not set") {
+		t.Errorf("with the keys of the API alone: %v", err)
+	}
+	c, err := config.LoadConsole(append(api, "FEEDBOX_CONSOLE_API_KEYS=ann:read:"+strings.Repeat("cd", 32)))
+	if err != nil || len(c.APIKeys.List()) != 1 || c.APIKeys.List()[0].Principal != "ann" {
+		t.Errorf("keys %v, %v", c.APIKeys, err)
+	}
+	if _, err := config.LoadConsole([]string{"FEEDBOX_CONSOLE_API_KEYS=ann:read:" + hash}); err == nil || !strings.Contains(err.Error(), "FEEDBOX_CONSOLE_API_KEYS is set, but FEEDBOX_AUTH is none") {
+		t.Errorf("with keys that are not used: %v", err)
+	}
+}
