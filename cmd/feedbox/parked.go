@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"time"
 
@@ -8,17 +10,52 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
 )
 
 func (p *program) parkedCommand() *cobra.Command {
-	cmd := group("parked", "Show, retry and skip parked events", p.parkedLsCommand(), p.parkedShowCommand(), p.parkedRetryCommand(), p.parkedSkipCommand(), p.parkedAdoptCommand())
-	cmd.Long = `Show, retry and skip parked events.
+	cmd := group("parked", "Show, retry, correct and skip parked events", p.parkedLsCommand(), p.parkedShowCommand(), p.parkedRetryCommand(), p.parkedSkipCommand(), p.parkedEditCommand(), p.parkedAdoptCommand())
+	cmd.Long = `Show, retry, correct and skip parked events.
 
 If the broker refuses an event permanently, the relay parks it together with the later
 events of its key, to keep their order. These commands store a request; the relay that
 owns the range of the key sends the parked events in order and then reopens the key. A
 key that was parked because the broker was unavailable is retried automatically.`
+	return cmd
+}
+
+func (p *program) parkedLsCommand() *cobra.Command {
+	var format console.Format
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the parked keys, the oldest first",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
+				gates, err := o.Parked.Gates(ctx)
+				if err != nil {
+					return err
+				}
+				views := make([]gateView, len(gates))
+				table := console.NewTable("KEY", "EVENTS", "REASON", "PARKED", "STATE")
+				var failures []failure
+				for i, g := range gates {
+					v := newGateView(g)
+					views[i] = v
+					table.Row(v.Key, v.Events, v.Reason, console.Age(time.Since(v.ParkedAt))+" ago", v.state())
+					failures = append(failures, failure{v.Key, cmp.Or(v.Failure, v.Error)})
+				}
+				if err := p.write(format, views, table, "no key is parked"); err != nil {
+					return err
+				}
+				p.sayFailures(format, failures, "correct the cause, then feedbox parked retry KEY")
+				return nil
+			})
+		},
+	}
+	outputFlag(cmd, &format)
 	return cmd
 }
 

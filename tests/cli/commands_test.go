@@ -54,6 +54,18 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 }
 
+// correction writes a valid document of event n of a key to KEY.json, and the version of the stored one to
+// the variable VERSION, which is empty if there is none.
+func correction(ts *testscript.TestScript, neg bool, args []string) {
+	key, n := keyAndNumber(ts, neg, args)
+	ts.Check(os.WriteFile(ts.MkAbs(key+".json"), eventDocument(key, n), 0o600))
+	stored, err := worldOf(ts).data.ReadItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventID(key, n), nil)
+	ts.Setenv("VERSION", "")
+	if err == nil {
+		ts.Setenv("VERSION", string(stored.ETag))
+	}
+}
+
 func remove(ts *testscript.TestScript, neg bool, args []string) {
 	key, n := keyAndNumber(ts, neg, args)
 	_, err := worldOf(ts).data.DeleteItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventID(key, n), nil)

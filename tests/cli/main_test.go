@@ -15,6 +15,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 //	seed KEY N         append N events of KEY to the data container
 //	poison KEY N       append event N of KEY without an action
 //	edit KEY N         replace event N of KEY by a valid one
+//	correction KEY N   write a valid document of event N of KEY to KEY.json, and its version to VERSION
 //	remove KEY N       delete event N of KEY
 //	park KEY N         park N events of KEY, the first refused
 //	park-waiting KEY N park N events of KEY, the first of which waited too long
@@ -39,7 +40,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"seed": seed, "poison": poison, "edit": edit, "remove": remove, "park": park, "park-waiting": parkWaiting, "expiring": expiring, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "await-request": awaitRequest, "exits": exits, "await-stdout": awaitStdout, "narrow": narrow, "await-file": awaitFile, "weak-account": weakAccount,
+			"seed": seed, "poison": poison, "edit": edit, "correction": correction, "remove": remove, "park": park, "park-waiting": parkWaiting, "expiring": expiring, "await-sent": awaitSent, "await-parked": awaitParked, "await-idle": awaitIdle, "await-done": awaitDone, "await-request": awaitRequest, "exits": exits, "await-stdout": awaitStdout, "narrow": narrow, "await-file": awaitFile, "weak-account": weakAccount,
 		},
 	})
 }
