@@ -109,15 +109,30 @@ func (s *Operations) key(r *http.Request) (any, error) {
 		if err != nil {
 			return keyView{}, notParkedRefusal(key, err)
 		}
-		v := keyView{gateRow: newGateRow(found.Gate), Limit: limit, More: max(0, found.Gate.Events-int64(len(found.Line))), Next: min(lineMax, 5*limit)}
-		for i, e := range found.Line {
-			v.Line = append(v.Line, newLineEvent(e, i+1))
-		}
-		for _, one := range found.Skipped {
-			v.Skipped = append(v.Skipped, skippedEvent{newLineEvent(one.Event, 0), one.Intent})
-		}
+		v := newKeyView(&found)
+		v.Limit, v.More, v.Next = limit, max(0, found.Gate.Events-int64(len(found.Line))), min(lineMax, 5*limit)
 		return v, nil
 	})
+}
+
+func newKeyView(found *operator.ParkedKey) keyView {
+	v := keyView{gateRow: newGateRow(found.Gate)}
+	for i, e := range found.Line {
+		v.Line = append(v.Line, newLineEvent(e, i+1))
+	}
+	for _, one := range found.Skipped {
+		v.Skipped = append(v.Skipped, skippedEvent{newLineEvent(one.Event, 0), one.Intent})
+	}
+	return v
+}
+
+// Sent returns the sequence of the last event that was sent; 0 if it is not known. Progress of the
+// gate is of no use here, because it is the place of the last parked event.
+func (v keyView) Sent() int64 {
+	if len(v.Line) == 0 || len(v.Skipped) > 0 { // an event before Line may have been skipped
+		return 0
+	}
+	return max(0, v.Line[0].Sequence-1)
 }
 
 func newLineEvent(e relay.ParkedEvent, place int) lineEvent {

@@ -67,10 +67,7 @@ func (s *Operations) timeline(r *http.Request) (any, error) {
 			receipts = s.o.Receipts.OfKey(key)
 		}
 		if found.Parked != nil {
-			parked := keyView{gateRow: newGateRow(found.Parked.Gate)}
-			for i, e := range found.Parked.Line {
-				parked.Line = append(parked.Line, newLineEvent(e, i+1))
-			}
+			parked := newKeyView(found.Parked)
 			v.Parked = &parked
 		}
 		v.Cut = max(0, len(found.Events)-maxEntries)
