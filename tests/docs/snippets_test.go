@@ -60,6 +60,7 @@ var known = map[string]string{
 	"aggregate":    "feedbox/domain/aggregate",
 	"changefeed":   "feedbox/changefeed",
 	"cosmosfeed":   "feedbox/changefeed/cosmosfeed",
+	"feedboxtest":  "feedbox/infrastructure/lab/feedboxtest",
 	"cosmosemu":    "feedbox/infrastructure/emulator/cosmosemu",
 	"busemu":       "feedbox/infrastructure/emulator/busemu",
 }

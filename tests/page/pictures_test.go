@@ -3,72 +3,60 @@
 package page
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-
-	"feedbox/tests/testkit"
 )
 
-// TestPictures takes the pictures of README from a feedbox-dev under load. The variable
+// TestPictures takes the pictures of README from feedbox-dev. The variable
 // FEEDBOX_TEST_PICTURES names the folder to write to.
 func TestPictures(t *testing.T) {
 	dir := os.Getenv("FEEDBOX_TEST_PICTURES")
 	if dir == "" {
 		t.Skip("SKIPPED: FEEDBOX_TEST_PICTURES names no folder: pictures are made on demand")
 	}
+	play(t, dir)
 	_, e := dev(t)
 	b := open(t, e.Page)
-	b.do(chromedp.EmulateViewport(1100, 700))
-	scheme := func(name string) {
-		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: name}}))
-	}
-	picture := func(name string) {
-		var png []byte
-		b.becomes(`document.getElementById("live-state").innerText === "live"`)
-		b.do(chromedp.CaptureScreenshot(&png))
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
 	b.visit("/try")
-	for n := range 2 {
-		b.breakAnother(n + 1)
-	}
-	load := testkit.Start(t, "load", testkit.Build(t).Dev, nil, "load", "--ready-file", e.ready, "--rate", "80", "--changes", "2000", "--history", filepath.Join(t.TempDir(), "history"))
-	defer load.Kill()
-	b.press("Create it, and see its life")
-	b.sees("from creation to reception")
-	for _, change := range []string{`{"email":"john@contoso.com"}`, `{"name":{"firstName":"Jane"}}`} {
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, e.API+"/api/contacts/"+strings.TrimPrefix(b.path(), "/life/"), strings.NewReader(change))
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Content-Type", "application/merge-patch+json")
-		reply, err := http.DefaultClient.Do(r)
-		if err != nil || reply.Body.Close() != nil {
-			t.Fatal(err)
-		}
-	}
-	b.sees("ContactEmailUpdatedEvent")
-	scheme("dark")
-	picture("life")
-	scheme("light")
+	b.breakAnother(1)
 	b.visit("/parked")
 	b.sees("needs an operator")
 	b.click(`a[href^="/parked/keys/"]`)
 	b.sees("Order of the key")
-	if !strings.HasPrefix(b.path(), "/parked/keys/") {
-		t.Fatal(b.path())
-	}
-	picture("parked")
+	b.picture(dir, "parked", "light", 600)
+}
+
+// play takes the pictures of the playground while a killed relay is replaced, and of "Now".
+func play(t *testing.T, dir string) {
+	t.Helper()
+	_, e := dev(t, "--play")
+	b := open(t, e.Page)
+	b.visit("/play")
+	time.Sleep(time.Minute) // long enough for a curve
+	b.press("Kill a relay")
+	b.sees("Kill a relay is over")
+	b.press("Fill the topic")
+	b.sees("Fill the topic is over")
+	time.Sleep(30 * time.Second)
+	b.picture(dir, "play", "dark", 930)
 	b.visit("/")
-	time.Sleep(20 * time.Second) // long enough for a curve
-	picture("now")
+	b.sees("Everything flows")
+	b.picture(dir, "now", "light", 600)
+}
+
+// picture writes a picture of the window.
+func (b *tab) picture(dir, name, scheme string, height int64) {
+	b.Helper()
+	var png []byte
+	b.do(chromedp.EmulateViewport(1300, height), emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+	b.becomes(`document.getElementById("live-state").innerText === "live"`)
+	b.do(chromedp.CaptureScreenshot(&png))
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), png, 0o600); err != nil {
+		b.Fatal(err)
+	}
 }
