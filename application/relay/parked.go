@@ -96,6 +96,10 @@ type Skipped struct {
 	Intent Intent
 }
 
+// CodeGateUnconfirmed is the code of a fault of DrainStore.Gate: no gate was found, but the store
+// refused to confirm that there is none.
+const CodeGateUnconfirmed = "gate_unconfirmed"
+
 // DrainStore is the part of a ParkedStore that the Drainer uses.
 type DrainStore interface {
 	// Intents returns the gates whose Gate.EffectiveIntent is not nil.

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"feedbox/application/relay"
@@ -73,7 +74,7 @@ func (o *Operator) Timeline(ctx context.Context, key string, handled time.Time) 
 	switch {
 	case err == nil:
 		timeline.Parked = &line
-	case !fault.Is(err, fault.NotFound):
+	case !fault.Is(err, fault.NotFound) && !unconfirmed(err):
 		return nil, err
 	default:
 		if line.Skipped, err = o.Parked.Skipped(ctx, key); err != nil {
@@ -97,6 +98,13 @@ func (o *Operator) Timeline(ctx context.Context, key string, handled time.Time) 
 		timeline.Events = append(timeline.Events, Entry{Message: e.Message, CommittedAt: e.StoredAt, Status: status})
 	}
 	return timeline, nil
+}
+
+// unconfirmed reports whether a replica has no gate and the identity may not ask the primary. A
+// timeline takes the replica's answer, because it only shows it, and is read again.
+func unconfirmed(err error) bool {
+	f, ok := errors.AsType[*fault.Error](err)
+	return ok && f.Code == relay.CodeGateUnconfirmed
 }
 
 func statusByID(line ParkedKey) map[string]Status {

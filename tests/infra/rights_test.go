@@ -249,6 +249,56 @@ func TestTheServiceWorksWithTheDeployedRights(t *testing.T) {
 	}
 }
 
+// reader has the data actions of Azure's role Cosmos DB Built-in Data Reader.
+var reader = []string{"readMetadata", "executeQuery", "items/read", "readChangeFeed"}
+
+// TestConsoleShowsEveryPageWithTheReaderRole opens all pages with an identity that may only
+// read. Each shows the state of the store instead of a refusal.
+func TestConsoleShowsEveryPageWithTheReaderRole(t *testing.T) {
+	a := deployHere(t)
+	a.run(t, "relay", a.gate("relay"))
+	environ := a.environ("relay")
+	cfg, err := config.LoadConsole(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	relay, err := config.LoadRelay(environ)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets, err := wiring.Listen(t.Context(), "127.0.0.1:0", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := newGate(identity("console"), map[string][]string{"": reader}, a.cosmos.HTTPClient())
+	page, err := wiring.NewPage(cfg, relay, surroundings(g, sockets), wiring.PageOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan error, 1)
+	go func() { ended <- page.Run(ctx, sockets.API) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, path := range []string{"/", "/ranges", "/parked", "/life/k", "/members", "/doctor"} {
+		call(t, http.MethodGet, "http://"+sockets.API.Addr().String()+path, "", http.StatusOK)
+	}
+	testkit.Eventually(t, time.Minute, "the console reads all containers", func() bool {
+		used, _ := g.report()
+		return used["readMetadata on "] && used["executeQuery on "] && used["readChangeFeed on "]
+	})
+	// The doctor deletes a document that does not exist, to find a region that refuses writes. A
+	// batch with a deletion asks the primary whether a gate is absent.
+	allowed := []string{"items/delete on leases", "items/delete on parked"}
+	if _, refused := g.report(); slices.ContainsFunc(refused, func(one string) bool { return !slices.Contains(allowed, one) }) {
+		t.Errorf("the console was refused %v", refused)
+	}
+}
+
 // TestForbiddenCallsFail makes forbidden calls as each identity.
 func TestForbiddenCallsFail(t *testing.T) {
 	a := deployHere(t)

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -172,7 +173,11 @@ func (s *Store) gateIsAbsent(ctx context.Context, what, key string) (bool, error
 	reply, err := s.container.ExecuteTransactionalBatch(ctx, b, nil)
 	if err != nil {
 		s.mergeSession(store.SessionOf(err))
-		return false, store.AsFault(what, err)
+		refused, ok := errors.AsType[*azcore.ResponseError](err)
+		if err = store.AsFault(what, err); ok && refused.StatusCode == http.StatusForbidden && fault.Is(err, fault.Internal) {
+			err = fault.Wrap(fault.Internal, relay.CodeGateUnconfirmed, "the identity may only read, so it cannot confirm that the key is not parked", err)
+		}
+		return false, err
 	}
 	s.mergeSession(reply.SessionToken)
 	if len(reply.OperationResults) != 2 {
