@@ -71,14 +71,7 @@ func settings(w *world, file string) []variable {
 var kubernetesChecks = []check{
 	{
 		"Kubernetes: nobody is root and nothing is writable", func(w *world, report func(string, ...any)) {
-			kubernetesApps(w, report, func(process, _ string, pod, container any) {
-				want(report, process+": runAsNonRoot", at(pod, "securityContext", "runAsNonRoot"), true)
-				want(report, process+": runAsUser", fmt.Sprint(at(pod, "securityContext", "runAsUser")), "65532")
-				want(report, process+": seccomp", at(pod, "securityContext", "seccompProfile", "type"), "RuntimeDefault")
-				want(report, process+": readOnlyRootFilesystem", at(container, "securityContext", "readOnlyRootFilesystem"), true)
-				want(report, process+": allowPrivilegeEscalation", at(container, "securityContext", "allowPrivilegeEscalation"), false)
-				want(report, process+": dropped capabilities", at(container, "securityContext", "capabilities", "drop", 0), "ALL")
-			})
+			kubernetesApps(w, report, func(process, _ string, pod, container any) { confined(report, process, pod, container) })
 		},
 		[]seed{{apiYAML, "runAsNonRoot: true", "runAsNonRoot: false"}, {relayYAML, "drop: [ALL]", "drop: [NET_RAW]"}},
 	},
@@ -169,28 +162,42 @@ var kubernetesChecks = []check{
 	},
 }
 
+func confined(report func(string, ...any), process string, pod, container any) {
+	want(report, process+": runAsNonRoot", at(pod, "securityContext", "runAsNonRoot"), true)
+	want(report, process+": runAsUser", fmt.Sprint(at(pod, "securityContext", "runAsUser")), "65532")
+	want(report, process+": seccomp", at(pod, "securityContext", "seccompProfile", "type"), "RuntimeDefault")
+	want(report, process+": readOnlyRootFilesystem", at(container, "securityContext", "readOnlyRootFilesystem"), true)
+	want(report, process+": allowPrivilegeEscalation", at(container, "securityContext", "allowPrivilegeEscalation"), false)
+	want(report, process+": dropped capabilities", at(container, "securityContext", "capabilities", "drop", 0), "ALL")
+}
+
+// probed checks the ops port, the probes and the resources of a container.
+func probed(w *world, report func(string, ...any), process string, container any) {
+	ops := ""
+	for _, p := range list(at(container, "ports")) {
+		if at(p, "name") == "ops" {
+			ops = ":" + fmt.Sprint(at(p, "containerPort"))
+		}
+	}
+	for _, v := range settings(w, envSettings) {
+		if v.name == "FEEDBOX_OPS_LISTEN" {
+			want(report, process+": the port of probes", ops, v.value)
+		}
+	}
+	for probe, p := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"} {
+		want(report, process+": the path of "+probe, at(container, probe, "httpGet", "path"), any(p))
+		want(report, process+": the port of "+probe, at(container, probe, "httpGet", "port"), "ops")
+	}
+	for _, resource := range []string{"cpu", "memory"} {
+		if at(container, "resources", "limits", resource) == nil || at(container, "resources", "requests", resource) == nil {
+			report("%s: no request or limit of %s", process, resource)
+		}
+	}
+}
+
 func kubernetesHealth(w *world, report func(string, ...any)) {
 	kubernetesApps(w, report, func(process, file string, pod, container any) {
-		ops := ""
-		for _, p := range list(at(container, "ports")) {
-			if at(p, "name") == "ops" {
-				ops = ":" + fmt.Sprint(at(p, "containerPort"))
-			}
-		}
-		for _, v := range settings(w, envSettings) {
-			if v.name == "FEEDBOX_OPS_LISTEN" {
-				want(report, process+": the port of probes", ops, v.value)
-			}
-		}
-		for probe, p := range map[string]string{"startupProbe": "/livez", "livenessProbe": "/livez", "readinessProbe": "/readyz"} {
-			want(report, process+": the path of "+probe, at(container, probe, "httpGet", "path"), any(p))
-			want(report, process+": the port of "+probe, at(container, probe, "httpGet", "port"), "ops")
-		}
-		for _, resource := range []string{"cpu", "memory"} {
-			if at(container, "resources", "limits", resource) == nil || at(container, "resources", "requests", resource) == nil {
-				report("%s: no request or limit of %s", process, resource)
-			}
-		}
+		probed(w, report, process, container)
 		drain := duration(settings(w, envSettings), "FEEDBOX_DRAIN_TIMEOUT")
 		var waits int64
 		_, _ = fmt.Sscan(fmt.Sprint(at(pod, "terminationGracePeriodSeconds")), &waits) // 0 is reported below

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -46,6 +47,26 @@ var kubernetesPlaceChecks = []check{
 			{monitoring + "pod-monitor.yaml", "values: [feedbox-api, feedbox-relay]", "values: [feedbox-api]"},
 			{monitoring + "pod-monitor.yaml", "port: ops", "port: http"},
 			{monitoring + "kustomization.yaml", "  - rules.yaml\n", ""},
+		},
+	},
+	{
+		"Kubernetes: the console is optional, a single read-only process, and reached through the ingress only", consoleManifest,
+		[]seed{
+			{baseFolder + "kustomization.yaml", "configMapGenerator:", "components: [../console]\nconfigMapGenerator:"},
+			{consoleFolder + "kustomization.yaml", "kind: Component", "kind: Kustomization"},
+			{consoleYAML, "args: [console]", "args: [console, --actions]"},
+			{consoleYAML, "replicas: 1", "replicas: 2"},
+			{consoleYAML, "strategy: {type: Recreate}", "strategy: {type: RollingUpdate}"},
+			{consoleYAML, "runAsNonRoot: true", "runAsNonRoot: false"},
+			{consoleYAML, "path: /readyz", "path: /livez"},
+			{consoleYAML, "limits: {cpu: \"1\", memory: 512Mi}", "limits: {cpu: \"1\"}"},
+			{consoleYAML, "serviceAccountName: feedbox-console", "serviceAccountName: feedbox-relay"},
+			{consoleYAML, "enableServiceLinks: false", "enableServiceLinks: true"},
+			{consoleYAML, "name: FEEDBOX_CONSOLE_LISTEN, value: \":8070\"", "name: FEEDBOX_CONSOLE_LISTEN, value: \":8090\""},
+			{consoleYAML, "name: FEEDBOX_CONSOLE_LISTEN", "name: FEEDBOX_CONSOLE_LISTENS"},
+			{consoleYAML, "        - {port: http}\n", "        - {port: http}\n        - {port: ops}\n"},
+			{consoleYAML, "    - from:\n        - namespaceSelector:\n            matchLabels: {kubernetes.io/metadata.name: ingress-nginx} # fill in\n      ports:", "    - ports:"},
+			{consoleYAML, "port: 80, targetPort: http", "port: 80, targetPort: ops"},
 		},
 	},
 }
@@ -173,5 +194,51 @@ func networkPolicy(w *world, report func(string, ...any)) {
 		if !guarded[who] {
 			report("no policy guards %s", who)
 		}
+	}
+}
+
+const (
+	consoleFolder = kubernetes + "console/"
+	consoleYAML   = consoleFolder + "console.yaml"
+)
+
+func consoleManifest(w *world, report func(string, ...any)) {
+	k := read(w, consoleFolder+"kustomization.yaml", report)
+	want(report, "the kind of console/, which its parent includes", at(k, "kind"), any("Component"))
+	want(report, "the components of base", at(read(w, baseFolder+"kustomization.yaml", report), "components"), nil)
+
+	spec := at(manifest(w, consoleYAML, "Deployment", report), "spec")
+	pod := at(spec, "template", "spec")
+	container := at(pod, "containers", 0)
+	want(report, "replicas of the console, whose sessions are of one process", fmt.Sprint(at(spec, "replicas"), " ", at(spec, "strategy", "type")), "1 Recreate")
+	want(report, "arguments of the console", fmt.Sprint(at(container, "args")), "[console]")
+	want(report, "console: enableServiceLinks", at(pod, "enableServiceLinks"), any(false))
+	want(report, "console: the label for workload identity", at(spec, "template", "metadata", "labels", "azure.workload.identity/use"), any("true"))
+	identity := at(manifest(w, consoleYAML, "ServiceAccount", report), "metadata")
+	want(report, "the account of the console", at(pod, "serviceAccountName"), at(identity, "name"))
+	if at(identity, "annotations", "azure.workload.identity/client-id") == nil {
+		report("the console has no identity")
+	}
+	confined(report, "console", pod, container)
+	probed(w, report, "console", container)
+
+	variables := settings(w, envSettings)
+	port := fmt.Sprint(at(container, "ports", 0, "name"), " :", at(container, "ports", 0, "containerPort"))
+	for _, e := range list(at(container, "env")) {
+		variables = append(variables, variable{name: text(at(e, "name")), value: text(at(e, "value"))})
+		if at(e, "name") == "FEEDBOX_CONSOLE_LISTEN" {
+			want(report, "the port of the console", port, "http "+text(at(e, "value")))
+		}
+	}
+	if err := load("console", variables); err != nil {
+		report("the console does not start: %v", err)
+	}
+
+	want(report, "the port of the console's service", at(manifest(w, consoleYAML, "Service", report), "spec", "ports", 0, "targetPort"), any("http"))
+	policy := at(manifest(w, consoleYAML, "NetworkPolicy", report), "spec")
+	want(report, "the pods of the console's policy", at(policy, "podSelector", "matchLabels", "app"), any("feedbox-console"))
+	rule := at(policy, "ingress", 0)
+	if at(rule, "from", 0, "namespaceSelector", "matchLabels") == nil || len(list(at(policy, "ingress"))) != 1 || fmt.Sprint(at(rule, "ports")) != "[map[port:http]]" {
+		report("the console is reached by %v", at(policy, "ingress"))
 	}
 }

@@ -113,11 +113,15 @@ func load(process string, variables []variable) error {
 		}
 		environ = append(environ, v.name+"="+v.value)
 	}
-	if process == "api" {
-		_, err := config.LoadAPI(environ)
-		return err
+	var err error
+	switch process {
+	case "api":
+		_, err = config.LoadAPI(environ)
+	case "console":
+		_, err = config.LoadConsole(environ)
+	default:
+		_, err = config.LoadRelay(environ)
 	}
-	_, err := config.LoadRelay(environ)
 	return err
 }
 
