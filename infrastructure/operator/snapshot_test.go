@@ -26,7 +26,9 @@ func newRelayed(t *testing.T, feed changefeed.Feed) (*Operator, *atomic.Pointer[
 		}
 		return nil
 	})
-	p, err := changefeed.New(feed, leases, handle, &changefeed.Options{Processor: "feedbox", Host: "a", Expiry: 20 * time.Second, Renew: 5 * time.Second})
+	p, err := changefeed.New(feed, leases, handle, &changefeed.Options{
+		Processor: "feedbox", Host: "a", Expiry: 20 * time.Second, Renew: 5 * time.Second, PollMin: 10 * time.Millisecond, PollMax: 20 * time.Millisecond, // changes are read at once
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +64,7 @@ func TestAcceptedEventsAreNoLag(t *testing.T) {
 		for i := range 20 {
 			committed := time.Now()
 			feed.Put(memfeed.Document{Key: "k", ID: "e"})
-			time.Sleep(time.Duration(i) * 40 * time.Millisecond)
+			time.Sleep(100*time.Millisecond + time.Duration(i)*40*time.Millisecond)
 			if s := measure("accepted", 0); i < 5 && s.Handled().After(committed.Add(time.Second)) {
 				t.Errorf("all before %s counts as handled, which is not known of the event of %s", s.Handled(), committed)
 			}

@@ -202,6 +202,7 @@ func TestFirstViewAfterAPauseShowsTheStateOfNow(t *testing.T) {
 		get := serve(t, port)
 		get("/ranges")
 		time.Sleep(16 * time.Second)
+		synctest.Wait()
 		for i := range port.leases {
 			port.leases[i].Health = changefeed.Stopped
 		}
