@@ -84,7 +84,7 @@ func (d *delivery) noteDropped(from Item) {
 	d.lag.readLSN, d.lag.lastTS, d.lag.caughtUp = from.LSN-1, from.Timestamp, false
 }
 
-// forgetLag resets the lag because the position was moved.
+// forgetLag makes the lag unknown until the next read.
 func (d *delivery) forgetLag() {
 	d.state.Lock()
 	defer d.state.Unlock()
@@ -215,8 +215,6 @@ func (d *delivery) measureInPause() (stop func()) {
 	return func() {
 		cancel()
 		measuring.Wait()
-		d.state.Lock()
-		defer d.state.Unlock()
-		d.lag.err, d.lag.paused = nil, RangeLag{}
+		d.forgetLag() // that of before the pause is out of date
 	}
 }

@@ -64,11 +64,15 @@ func TestPausedRangeReportsDroppedChangesAsLag(t *testing.T) {
 // would look like one without changes.
 func TestPausedRangeReportsChangesOfThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var failing atomic.Bool
+		var failing, silent atomic.Bool
 		w := newWorld(t, 1)
-		w.feed = memfeed.New(&memfeed.Options{Before: func(context.Context, changefeed.ReadRequest) error {
-			if failing.Load() {
+		w.feed = memfeed.New(&memfeed.Options{Before: func(ctx context.Context, _ changefeed.ReadRequest) error {
+			switch {
+			case failing.Load():
 				return errRead
+			case silent.Load():
+				<-ctx.Done()
+				return ctx.Err()
 			}
 			return nil
 		}})
@@ -106,6 +110,31 @@ func TestPausedRangeReportsChangesOfThePause(t *testing.T) {
 		pause()
 		failing.Store(true)
 		eventually(t, time.Minute, "unknown", func() bool { l := lag(); return !l.Known && l.Unknown == changefeed.UnknownFailed })
+		failing.Store(false)
+		eventually(t, time.Minute, "known", func() bool { return lag().Known })
+		silent.Store(true)
+		if err := w.operator().Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "resumed", func() bool { return !lag().Paused })
+		neverKnown := func(since string) {
+			t.Helper()
+			for range 600 {
+				time.Sleep(100 * time.Millisecond)
+				if l := lag(); l.Known {
+					t.Fatalf("%+v is known of a range that was not read since the %s", l, since)
+				}
+			}
+		}
+		neverKnown("pause")
+		silent.Store(false)
+		eventually(t, time.Minute, "read again", func() bool { return lag().Known })
+		silent.Store(true)
+		if err := w.operator().Rewind(t.Context(), changefeed.FromBeginning()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "rewound", func() bool { return lag().Continuation == "" })
+		neverKnown("rewind")
 	})
 }
 

@@ -24,7 +24,7 @@ type lagView struct {
 	Behind    int64   `json:"behind"`
 	Oldest    float64 `json:"oldestSeconds"`
 	Unknown   int     `json:"unknown"`
-	Retention string  `json:"retention"` // safe, warning or critical
+	Retention string  `json:"retention"` // safe, warning or critical; unknown if no known lag is one of the latter
 }
 
 type rangeView struct {
@@ -112,6 +112,9 @@ func measureLag(ctx context.Context, o *operator.Operator) (lagView, error) {
 		return lagView{}, err
 	}
 	v := lagView{At: measured.At, Ranges: []rangeView{}, Behind: measured.Behind, Oldest: measured.Oldest.Seconds(), Unknown: measured.Unknown, Retention: measured.Level.String()}
+	if measured.Unknown > 0 && measured.Level == relay.Safe {
+		v.Retention = "unknown"
+	}
 	for _, r := range measured.Ranges {
 		if r.State != changefeed.LeaseLive {
 			continue
@@ -151,7 +154,7 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 		failures = append(failures, failure{r.Lease, r.Error})
 	}
 	p.sayFailures(console.FormatTable, failures, "feedbox doctor checks the environment and prints fixes")
-	if v.Retention != relay.Safe.String() {
+	if v.Retention == relay.Warning.String() || v.Retention == relay.Critical.String() {
 		p.say(console.FormatTable, "%s: the oldest unsent event is %s old; events expire after %s", v.Retention, console.Age(seconds(v.Oldest)), cfg.EventTTL)
 	}
 	return nil

@@ -49,10 +49,14 @@ func (p *program) showTick(v lagView, before *lagView, cfg *config.Relay, f lagF
 	if f.format == console.FormatJSON {
 		return console.JSONLine(p.out, v)
 	}
-	title := fmt.Sprintf("%s  %d behind, oldest %s", v.At.Format(time.TimeOnly), v.Behind, console.Age(seconds(v.Oldest)))
-	if v.Unknown > 0 {
-		title += fmt.Sprintf(", unknown in %d ranges", v.Unknown)
+	title := fmt.Sprintf("%d behind, oldest %s", v.Behind, console.Age(seconds(v.Oldest)))
+	switch {
+	case v.Unknown > 0 && v.Unknown == len(v.Ranges):
+		title = "lag not known"
+	case v.Unknown > 0:
+		title = fmt.Sprintf("at least %s, not known in %d ranges", title, v.Unknown)
 	}
+	title = v.At.Format(time.TimeOnly) + "  " + title
 	if before != nil {
 		title += fmt.Sprintf(", %.0f documents/s (events and contacts)", v.rate(before))
 	}
