@@ -28,11 +28,18 @@ func (w *world) verbs(t *testing.T, key string) {
 	})
 	var lag struct {
 		Behind int64
-		Ranges []struct{ Known bool }
+		Ranges []struct {
+			Known                          bool
+			Checkpoint, Delivered, Handled int64
+		}
 	}
-	testkit.Eventually(t, time.Minute, "no lag", func() bool {
+	testkit.Eventually(t, time.Minute, "no lag and a checkpoint after all events", func() bool { // replay ends at the checkpoint
 		w.feedbox(t, &lag, "lag")
-		return lag.Behind == 0
+		handled, stored := int64(0), true
+		for _, r := range lag.Ranges {
+			handled, stored = handled+r.Handled, stored && r.Checkpoint == r.Delivered
+		}
+		return lag.Behind == 0 && stored && handled >= int64(w.ledger.Count())
 	})
 	if len(lag.Ranges) != len(leases) {
 		t.Errorf("the lag of %d ranges, of %d leases", len(lag.Ranges), len(leases))
