@@ -38,6 +38,7 @@ func (m *memory) historyOf(key string, in *ownership) *keyHistory {
 // repeated page reports nothing again.
 func (r *Relay) findMissing(ctx context.Context, o Ownership, in *ownership, p *page) {
 	for _, m := range r.memory.compare(p, in) {
+		m.Key = strings.Clone(m.Key) // it aliases a document, and an observer may keep it
 		m.Lost = o.Resumed || m.First > 0
 		notify(ctx, r.opts.Observer.Missing, m)
 	}

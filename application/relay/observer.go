@@ -6,7 +6,7 @@ import (
 )
 
 // Observer receives the events of a relay. Each func may be nil. Each must return quickly and be
-// safe for concurrent use. Strings in the arguments are valid only during the call.
+// safe for concurrent use. Documents in the arguments are valid only during the call.
 type Observer struct {
 	// Handled is called at the end of every Handle.
 	Handled func(ctx context.Context, s Summary)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -77,10 +78,11 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 	return nil
 }
 
-// parkedEvent returns the parked form of m. fault is the failure of m; nil if it is held.
+// parkedEvent returns the parked form of m. fault is the failure of m; nil if it is held. It
+// copies the strings, which alias the document, because an observer may keep them.
 func (r *Relay) parkedEvent(m *Message, document []byte, fault error) ParkedEvent {
 	e := ParkedEvent{
-		ID: m.ID, Key: m.Key, Action: m.Action, Document: document, LSN: m.LSN, Sequence: m.Sequence,
+		ID: strings.Clone(m.ID), Key: strings.Clone(m.Key), Action: strings.Clone(m.Action), Document: document, LSN: m.LSN, Sequence: m.Sequence,
 		Reason: "held", ParkedAt: r.opts.Now().UTC().Round(time.Millisecond),
 	}
 	if fault != nil {

@@ -4,11 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
 )
 
 // feedFrom reads one page of a range's feed as a lag estimator does: the last LSN of the range,
@@ -175,4 +179,36 @@ func TestSessionTokenAppliesToItsRangeOnly(t *testing.T) {
 			t.Errorf("a query with %s: %d", ahead, got)
 		}
 	}
+}
+
+// A read of a merged range is never older than the merge, because the changes of its parents have
+// no common order before. Otherwise a page could pass a change of one parent that it does not have.
+func TestStaleReadIsNotOlderThanTheMerge(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, c := start(t, &cosmosemu.Options{Network: pipenet.New(), Partitions: 2, StaleReads: 5 * time.Second, Seed: 1})
+		keys := map[string]string{} // a key of each range
+		for i := 0; len(keys) < 2; i++ {
+			create(t, c, fmt.Sprint(i), fmt.Sprint("pk", i))
+			for _, r := range live(t, srv) {
+				if _, changes, _ := feedFrom(t, srv, r.ID, "", "1"); len(changes) > 0 && keys[r.ID] == "" {
+					keys[r.ID] = fmt.Sprint("pk", i)
+				}
+			}
+			time.Sleep(10 * time.Second)
+		}
+		ranges := live(t, srv)
+		for range 20 {
+			create(t, c, fmt.Sprint("early", time.Now().UnixNano()), keys[ranges[0].ID])
+			time.Sleep(time.Second)
+		}
+		create(t, c, "late", keys[ranges[1].ID])
+		if err := srv.Merge("db", "c", ranges[0].ID, ranges[1].ID); err != nil {
+			t.Fatal(err)
+		}
+		for range 40 {
+			if _, changes, etag := feedFrom(t, srv, live(t, srv)[0].ID, "", "-1"); !slices.ContainsFunc(changes, func(ch change) bool { return ch.ID == "late" }) {
+				t.Fatalf("the page up to %s lacks the last change before the merge", etag)
+			}
+		}
+	})
 }

@@ -65,7 +65,7 @@ func readChangeFeed(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.At = x.moment()
+	q.At = x.moment(c)
 	defer q.At.Release()
 	head := fmt.Appendf(x.buffer, `{"_rid":%q,"Documents":[`, c.RID)
 	page, err := c.Feed(head, *q)
@@ -73,13 +73,13 @@ func readChangeFeed(x *request) (*reply, error) {
 		return nil, err
 	}
 	if page.Count == 0 {
-		return feedNotModified(rng, page.LSN, q.At.LSN(rng)), nil
+		return feedNotModified(rng, page.LSN, page.End), nil
 	}
 	body := page.Documents
 	body = append(body, `],"_count":`...)
 	body = append(strconv.AppendInt(body, int64(page.Count), 10), '}')
 	a := ok(http.StatusOK, body, feedCharge(page.Count, len(body)))
-	a.etag, a.session, a.count = feedETag(page.LSN), rangeToken(rng, q.At.LSN(rng)), page.Count
+	a.etag, a.session, a.count = feedETag(page.LSN), rangeToken(rng, page.End), page.Count
 	return a, nil
 }
 

@@ -45,7 +45,7 @@ func readItem(x *request) (*reply, error) {
 	if err := x.checkSession(c, rng); err != nil {
 		return nil, err
 	}
-	at := x.moment()
+	at := x.moment(c)
 	defer at.Release()
 	lsn := at.LSN(rng) // taken before the read, which may see later writes
 	item, err := c.Get(x.buffer, part, x.route.id, at)

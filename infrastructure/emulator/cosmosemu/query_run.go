@@ -57,7 +57,7 @@ func runQuery(x *request, c *store.Container, b *query.Bound) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	scope.At = x.moment()
+	scope.At = x.moment(c)
 	defer scope.At.Release()
 	session := querySession(c, rng, scope.At) // taken before the rows, which may include later writes
 	p := &queryPage{c: c, b: b, scope: scope, limit: pageLimit(limit), from: from, backward: readsBackward(x.header, x.route.op)}

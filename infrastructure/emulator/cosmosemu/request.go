@@ -98,12 +98,12 @@ func (x *request) partition(c *store.Container) (*store.Partition, error) {
 
 // moment returns the state that a read is served from; nil is the present. A read with a
 // session token is never stale. The caller releases the moment.
-func (x *request) moment() *store.Moment {
+func (x *request) moment(c *store.Container) *store.Moment {
 	limit := x.account.options.StaleReads
 	if limit <= 0 || first(x.header, headerSessionToken) != "" {
 		return nil
 	}
-	return x.account.store.Past(x.account.lags.lag(limit))
+	return x.account.store.Past(c, x.account.lags.lag(limit))
 }
 
 // checkSession refuses a read whose session token asks for a state that a range has not

@@ -71,7 +71,7 @@ func renameItem(tx *store.Tx, id string, doc *document.Document, match string) (
 // missingOr returns a not-found error if the item to replace is missing, otherwise
 // refusal: a missing item takes precedence over an invalid document.
 func missingOr(x *request, c *store.Container, part *store.Partition, refusal error) error {
-	at := x.moment()
+	at := x.moment(c)
 	defer at.Release()
 	if _, err := c.Get(x.buffer, part, x.route.id, at); err != nil {
 		return x.notFound(err)

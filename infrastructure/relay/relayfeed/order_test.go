@@ -3,6 +3,7 @@ package relayfeed_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -121,5 +122,35 @@ func TestStoppedProcessorOwnsNoRange(t *testing.T) {
 	err = relayfeed.Ranges{Processor: p}.Own(t.Context(), "k", func(context.Context) error { t.Error("was run"); return nil })
 	if !errors.Is(err, relay.ErrNotOwned) {
 		t.Errorf("error %v, want it to say that the range is not owned", err)
+	}
+}
+
+// An observer may keep what it is told, for example to write it to a log later. The documents are
+// slices of a page, whose memory is reused.
+func TestReportsOutliveTheDocuments(t *testing.T) {
+	t.Parallel()
+	var told []string
+	keep := func(key, id string) { told = append(told, key, id) }
+	r, err := relay.New(document.EventDecoder{}, &picky{bad: "e4"}, &relay.Options{Parked: parkedtest.NewMemory(), Observer: relay.Observer{
+		Missing: func(_ context.Context, m relay.Missing) { keep(m.Key, "") },
+		Parked:  func(_ context.Context, e relay.ParkedEvent) { keep(e.Key, e.ID) },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sequence := range []int64{1, 4} {
+		raw := fmt.Appendf(nil, `{"id":"e%d","partitionKey":"k","type":"domainEvent","data":{"action":"X","sequence":%d}}`, sequence, sequence)
+		change := relay.Change{Raw: raw, LSN: sequence}
+		for _, f := range r.Handle(t.Context(), relay.Ownership{Resumed: true}, []relay.Change{change}) {
+			for range 2 { // the second time the store has it, and the relay tells of its own copy
+				if err := r.Park(t.Context(), relay.DeadLetter{Change: change, Err: f.Err}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		clear(raw)
+	}
+	if got := strings.Join(told, " "); got != "k  k e4 k e4" {
+		t.Errorf("told %q", got)
 	}
 }

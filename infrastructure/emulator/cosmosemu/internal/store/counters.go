@@ -15,11 +15,10 @@ import (
 type counter struct {
 	applied atomic.Uint64 // last LSN written to Pebble; stored by holders of Container.writing
 	visible atomic.Uint64 // last LSN that readers see
-	parents []*counter    // of the ranges before a split or merge in this process
 }
 
-func newCounter(start uint64, parents ...*counter) *counter {
-	c := &counter{parents: parents}
+func newCounter(start uint64) *counter {
+	c := new(counter)
 	c.applied.Store(start)
 	c.visible.Store(start)
 	return c

@@ -33,6 +33,7 @@ type FeedPage struct {
 	Documents []byte
 	Count     int
 	LSN       uint64 // the After of the query for the next page
+	End       uint64 // a lower bound of the range's last LSN in the state that was read
 }
 
 // Feed reads one page and appends it to dst. Changes are in the order of their LSN, one per
@@ -46,8 +47,10 @@ func (c *Container) Feed(dst []byte, q FeedQuery) (FeedPage, error) {
 	}
 	// The end of an empty page is read before the view is taken, because the view may
 	// contain later commits.
-	page := FeedPage{Documents: dst, LSN: max(q.After, q.At.LSN(rng))}
-	v := c.store.viewAt(q.At)
+	at := q.At.of(rng)
+	page := FeedPage{Documents: dst, End: at.LSN(rng)}
+	page.LSN = max(q.After, page.End)
+	v := c.store.viewAt(at)
 	defer v.release()
 	if q.Versions {
 		err := c.readVersions(v, rng, &q, &page)

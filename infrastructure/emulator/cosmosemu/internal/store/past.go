@@ -1,6 +1,7 @@
 package store
 
 import (
+	"slices"
 	"sync"
 	"time"
 )
@@ -19,24 +20,26 @@ func (m *Moment) Release() {
 	}
 }
 
-// LSN returns a lower bound of the range's last log sequence number at the moment. For a
-// range that was created later it is the lowest LSN of its parents.
+// LSN returns a lower bound of the range's last log sequence number at the moment, 0 for a
+// range that was created later.
 func (m *Moment) LSN(r *Range) uint64 {
 	if m == nil {
 		return r.LSN()
 	}
-	return m.count(r.counter)
+	return m.lsns[r.counter]
 }
 
-func (m *Moment) count(c *counter) uint64 {
-	if lsn, there := m.lsns[c]; there || len(c.parents) == 0 {
-		return lsn
+// of returns the moment, or nil if the range was created later. A replica of a new range holds
+// all changes of its parents. In an older state they are incomplete: that of a merged range
+// could have a late change of one parent without an earlier one of the other, and a position
+// after the former would pass the latter.
+func (m *Moment) of(r *Range) *Moment {
+	if m != nil {
+		if _, there := m.lsns[r.counter]; !there {
+			return nil
+		}
 	}
-	lsn := m.count(c.parents[0])
-	for _, p := range c.parents[1:] {
-		lsn = min(lsn, m.count(p))
-	}
-	return lsn
+	return m
 }
 
 // past keeps recent states for stale reads. It is off unless Options.Past is set.
@@ -94,14 +97,19 @@ func (p *past) add(m *Moment) {
 	p.moments = kept
 }
 
-// Past returns the state at the time now - lag; nil if nothing has changed since.
-func (s *Store) Past(lag time.Duration) *Moment {
+// Past returns the state at the time now - lag. It is nil, the present, if nothing has changed
+// since, or if the container got a new range since; see Moment.of.
+func (s *Store) Past(c *Container, lag time.Duration) *Moment {
+	ranges := c.Topology().Ranges
 	s.past.mu.Lock()
 	defer s.past.mu.Unlock()
 	want := s.now().Add(-lag).UnixMilli()
 	for i := len(s.past.moments) - 1; i >= 0; i-- {
 		if m := s.past.moments[i]; m.millis <= want || i == 0 {
 			if i == len(s.past.moments)-1 { // the present is the same state
+				return nil
+			}
+			if slices.ContainsFunc(ranges, func(r Range) bool { return m.of(&r) == nil }) {
 				return nil
 			}
 			m.snapshot.acquire()

@@ -124,10 +124,8 @@ func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
 	var history, restored []uint32
 	var start uint64
 	var epoch int64
-	var counters []*counter
 	for _, p := range parents {
 		start = max(start, p.counter.applied.Load())
-		counters = append(counters, p.counter)
 		ancestors = append(append(ancestors, p.Parents...), p.ID)
 		history = append(append(history, p.History...), p.Segment)
 		restored, epoch = append(restored, p.Restored...), max(epoch, p.Epoch)
@@ -144,7 +142,7 @@ func (t *Topology) replace(parents []*Range, bounds ...epk.Range) *Topology {
 		r.Parents = dedup(slices.Clone(ancestors))
 		r.History = slices.Compact(slices.Clone(history))
 		r.Restored, r.Epoch = slices.Compact(slices.Clone(restored)), epoch
-		r.Start, r.counter = start, newCounter(start, counters...)
+		r.Start, r.counter = start, newCounter(start)
 	}
 	slices.SortFunc(next.Ranges, func(a, b Range) int { return bytes.Compare(a.Min, b.Min) })
 	return next
