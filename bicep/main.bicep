@@ -58,6 +58,9 @@ param dataPlaneLogs bool = false
 @description('E-mail address for alerts. Empty: alerts fire without a notification.')
 param alertEmail string = ''
 
+@description('Whether to deploy the operations page. It is public over HTTPS, for operators with app roles, and may only read.')
+param deployConsole bool = false
+
 @description('OTLP endpoint for traces and metrics, for example of a collector. Empty: none.')
 param otlpEndpoint string = ''
 
@@ -67,6 +70,7 @@ var tags = { 'azd-env-name': environmentName, project: 'feedbox' }
 // Names that several modules need are defined here only.
 var apiName = 'ca-api-${token}'
 var relayName = 'ca-relay-${token}'
+var consoleName = 'ca-console-${token}'
 
 // Times that depend on each other are defined here only. After the drain the process
 // needs up to 8 s to release leases and flush telemetry (infrastructure/wiring,
@@ -239,6 +243,30 @@ module relay 'modules/relay.bicep' = {
   }
 }
 
+// It runs the relay's image; both are one program.
+module console 'modules/console.bicep' = if (deployConsole) {
+  name: 'console'
+  scope: group
+  params: {
+    name: consoleName
+    location: location
+    tags: tags
+    image: relay.outputs.image
+    environmentId: apps.outputs.id
+    registryName: registry.outputs.name
+    accountName: cosmos.outputs.accountName
+    databaseName: cosmos.outputs.databaseName
+    dataContainer: cosmos.outputs.dataContainer
+    leasesContainer: cosmos.outputs.leasesContainer
+    parkedContainer: cosmos.outputs.parkedContainer
+    namespaceHost: servicebus.outputs.host
+    topicName: servicebus.outputs.topicName
+    audience: apiAudience
+    eventTtlHours: eventTtlHours
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
 module alerts 'modules/alerts.bicep' = {
   name: 'alerts'
   scope: group
@@ -264,6 +292,9 @@ output AZURE_RESOURCE_GROUP string = group.name
 
 @description('Address of the contacts API.')
 output API_URL string = api.outputs.url
+
+@description('Address of the operations page; empty without it.')
+output CONSOLE_URL string = deployConsole ? 'https://${consoleName}.${apps.outputs.defaultDomain}' : ''
 
 @description('Subscription for consumers, with its topic and namespace.')
 output EVENTS_SUBSCRIPTION string = '${servicebus.outputs.host}/${servicebus.outputs.topicName}/${servicebus.outputs.subscriptionName}'

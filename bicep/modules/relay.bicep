@@ -185,5 +185,8 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
 @description('Resource id, for alerts.')
 output id string = app.id
 
+@description('Image that runs; empty for the placeholder.')
+output image string = current.outputs.image
+
 @description('Whether the service runs instead of the placeholder.')
 output deployed bool = !placeholder

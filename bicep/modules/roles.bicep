@@ -1,4 +1,4 @@
-// All rights in the deployment:
+// All rights of API and relay (the operations page has its own in console.bicep):
 //
 //              data                            leases          parked         topic   registry
 //   api        create, read, replace, query    -               -              -       pull

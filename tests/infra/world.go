@@ -22,8 +22,8 @@ type world struct {
 	// files has the parsed Bicep files by path.
 	files map[string]*bicep.File
 	// dev and prod are the deployments of the running service; first is the very first
-	// deployment, with the placeholder.
-	dev, prod, first []bicep.Resource
+	// deployment, with the placeholder. console is prod with the operations page.
+	dev, prod, first, console []bicep.Resource
 }
 
 // roots lists the folders and files to read.
@@ -82,6 +82,7 @@ func newWorld(texts, source map[string]string) (*world, error) {
 			"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FAILOVER_LOCATION": "northeurope",
 			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
 		}},
+		{&w.console, "bicep/prod.bicepparam", map[string]string{"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_CONSOLE": "true"}},
 	} {
 		all := map[string]string{}
 		for _, from := range []map[string]string{environ, deployment.environ} {
@@ -214,7 +215,7 @@ type seed struct{ file, old, new string }
 func checks() []check {
 	var all []check
 	for _, family := range [][]check{
-		databaseChecks, messagingChecks, rightsChecks, appChecks, settingsChecks, wiringChecks, watchingChecks, azdChecks, kubernetesChecks, kubernetesPlaceChecks, kubernetesPairChecks, imageChecks, workflowChecks,
+		databaseChecks, messagingChecks, rightsChecks, appChecks, consoleChecks, settingsChecks, wiringChecks, watchingChecks, azdChecks, kubernetesChecks, kubernetesPlaceChecks, kubernetesPairChecks, imageChecks, workflowChecks,
 	} {
 		all = append(all, family...)
 	}

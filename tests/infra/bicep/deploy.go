@@ -1,6 +1,7 @@
 package bicep
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"path"
@@ -99,11 +100,14 @@ func (s *scope) deploy() error {
 		if decl.Keyword == "output" {
 			continue
 		}
+		if created, err := s.created(decl); err != nil || !created {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		if _, err := s.symbol(&Node{Kind: Ident, Text: decl.Name, Pos: decl.Pos}); err != nil {
 			return err
-		}
-		if decl.Condition != nil && !decl.Existing {
-			return &SyntaxError{Pos: decl.Pos, Problem: "only existing resources may be conditional in this dialect"}
 		}
 		if decl.Keyword == "resource" && !decl.Existing {
 			if err := s.create(decl); err != nil {
@@ -113,6 +117,19 @@ func (s *scope) deploy() error {
 	}
 	_, err := s.outputs()
 	return err
+}
+
+// created evaluates the condition of a declaration. That of an existing resource does not matter.
+func (s *scope) created(d *Declaration) (bool, error) {
+	if d.Condition == nil || d.Existing {
+		return true, nil
+	}
+	v, err := s.value(d.Condition)
+	created, ok := v.(bool)
+	if err == nil && !ok {
+		err = &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("the condition of %s is %T", d.Name, v)}
+	}
+	return created, err
 }
 
 // body evaluates the properties of a declaration, except those in without.
@@ -190,6 +207,9 @@ func (s *scope) create(d *Declaration) error {
 
 // module evaluates a module with its arguments.
 func (s *scope) module(d *Declaration) (any, error) {
+	if created, err := s.created(d); err != nil || !created {
+		return nil, cmp.Or(err, error(&SyntaxError{Pos: d.Pos, Problem: d.Name + " is used and not created"}))
+	}
 	body, err := s.body(d, "dependsOn", "scope")
 	if err != nil {
 		return nil, err

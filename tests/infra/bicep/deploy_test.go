@@ -31,6 +31,7 @@ resource d 'Y/ds@1' = {
   name: 'd'
   scope: p
 }
+resource e 'Y/es@1' = if (!big) { name: 'e' }
 output seen string = p.properties.host`,
 }
 
@@ -76,6 +77,8 @@ func TestDeployRefuses(t *testing.T) {
 		"unknown function":     {"b/m/m.bicep", "concat(", "shuffle(", "shuffle"},
 		"unset variable":       {"b/p.bicepparam", "'WHO', 'me'", "'WHO'", "WHO is not set"},
 		"no such file":         {"b/main.bicep", "'m/m.bicep'", "'m/n.bicep'", "there is no file b/m/n.bicep"},
+		"module not created":   {"b/main.bicep", "'m/m.bicep' = {", "'m/m.bicep' = if (n > 2) {", "m is used and not created"},
+		"vague condition":      {"b/m/m.bicep", "resource d 'Y/ds@1' = {", "resource d 'Y/ds@1' = if (twice) {", "the condition of d is int64"},
 		"output of wrong type": {"b/main.bicep", "seen string", "seen int", "is string, not int"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/store/cosmos/internal/store"
+	"feedbox/infrastructure/store/document"
 )
 
 // DataRole is a role on the data plane of Cosmos DB.
@@ -94,4 +95,13 @@ func (d *Doctor) assignment(ctx context.Context, role DataRole, container string
 func (d *Doctor) accountName() string {
 	name, _, _ := strings.Cut(d.host(), ".")
 	return name
+}
+
+// Containers returns the containers that a process uses, with their required properties. The
+// deployment creates them; the service only verifies them.
+func Containers(process operator.Process, cfg config.Cosmos, contract document.EventContract) []cosmos.ContainerSpec {
+	if process == operator.ProcessAPI {
+		return []cosmos.ContainerSpec{cosmos.DataContainer(cfg.Container)}
+	}
+	return cosmos.RelayContainers(contract, cfg.Container, cfg.Leases, cfg.Parked)
 }
