@@ -64,6 +64,10 @@ outbox_oldest_unpublished_seconds{lease="4b4a4b00"} 60
 # TYPE outbox_dependency_up gauge
 outbox_dependency_up{dependency="cosmos"} 1
 outbox_dependency_up{dependency="serviceBus"} 0
+# TYPE outbox_consumer_handled_total counter
+outbox_consumer_handled_total{messaging_system="servicebus"} 30
+# TYPE outbox_consumer_failed_total counter
+outbox_consumer_failed_total{messaging_system="servicebus"} 2
 `
 
 func TestScrapeSumsUpProcesses(t *testing.T) {
@@ -82,6 +86,9 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 	behind := found.behind()
 	if found.answered != 2 || found.accepted != 80 || found.changes != 10 || !found.hasAPI || behind != (totalLag{7, time.Minute, true}) {
 		t.Errorf("%+v, behind %+v", found, behind)
+	}
+	if found.consumed != (consumed{known: true, handled: 60, failed: 4}) {
+		t.Errorf("consumers: %+v", found.consumed)
 	}
 	if !found.up["cosmos"] || found.up["serviceBus"] || len(found.up) != 2 {
 		t.Errorf("dependencies: %v", found.up)

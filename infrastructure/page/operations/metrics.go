@@ -22,6 +22,7 @@ type metricsSum struct {
 	sending  float64 // seconds, of all batches
 	changes  float64 // stored by the API
 	hasAPI   bool
+	consumed consumed // counters of consumer kits
 	delivery struct{ seconds, events float64 }
 	again    float64 // events sent again although the broker may have accepted them
 	lag      map[string]rangeLag
@@ -30,6 +31,15 @@ type metricsSum struct {
 	up         map[string]bool // by dependency; false if any process reports it down
 	answered   int             // processes
 }
+
+// consumed is what the handlers of consumers do: calls of theirs that succeeded and failed.
+type consumed struct {
+	known           bool // a process with consumers answered
+	handled, failed float64
+}
+
+// stuck reports whether every call failed.
+func (c consumed) stuck() bool { return c.failed > 0 && c.handled == 0 }
 
 type rangeLag struct {
 	transactions int64
@@ -88,6 +98,9 @@ func (t *metricsSum) add(families map[string]*dto.MetricFamily) {
 	}
 	counter("messaging_client_sent_messages_total", &t.accepted)
 	counter("outbox_duplicates_suspected_total", &t.again)
+	counter("outbox_consumer_handled_total", &t.consumed.handled)
+	counter("outbox_consumer_failed_total", &t.consumed.failed)
+	t.consumed.known = t.consumed.known || families["outbox_consumer_handled_total"] != nil
 	for _, m := range families["messaging_client_operation_duration_seconds"].GetMetric() {
 		t.batches += float64(m.GetHistogram().GetSampleCount())
 		t.sending += m.GetHistogram().GetSampleSum()
@@ -158,6 +171,7 @@ func (r *Reader) readMetrics(ctx context.Context) {
 	}
 	p.rates[seriesAccepted] = per(t.accepted, before.accepted)
 	p.rates[seriesBatches] = per(t.batches, before.batches)
+	p.consumed = consumed{known: t.consumed.known, handled: per(t.consumed.handled, before.consumed.handled), failed: per(t.consumed.failed, before.consumed.failed)}
 	behind := t.behind()
 	if behind.known {
 		p.rates[seriesBehind], p.rates[seriesOldest] = behind.transactions, behind.oldest.Seconds()

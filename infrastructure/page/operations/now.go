@@ -59,7 +59,7 @@ type dependency struct{ Name, State, Words string }
 func (s *Operations) now(r *http.Request) (any, error) {
 	p := s.reader.Latest(r.Context())
 	if time.Since(p.MetricsRead.Tried) > currentFor {
-		p.rates, p.sendTook, p.delivery = unknownRates(), 0, 0
+		p.rates, p.sendTook, p.delivery, p.consumed = unknownRates(), 0, 0, consumed{}
 	}
 	ttl := s.o.Port.EventTTL()
 	v := nowView{

@@ -41,6 +41,7 @@ type Overview struct {
 	rates       [seriesCount]float64
 	sendTook    time.Duration // mean of one batch
 	delivery    time.Duration // mean from creation to acceptance
+	consumed    consumed      // per second
 }
 
 // Move is a change of ownership.

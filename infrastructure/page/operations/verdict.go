@@ -118,6 +118,8 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 		return verdict{Words: "Not known whether keys are parked.", Cause: p.Keys.Err, Next: "parked"}
 	case len(p.Gates) > 0:
 		return verdict{State: "warn", Words: fmt.Sprintf("%s keys are parked; all others flow.", page.Number(int64(len(p.Gates)))), Next: "parked"}
+	case p.consumed.stuck():
+		return verdict{State: "bad", Words: "All calls of the consumers' handlers fail; events wait in the broker. Their logs have the cause."}
 	case p.MetricsRead.Err != "":
 		return verdict{Words: "Nothing waits, but not all processes report metrics.", Cause: p.MetricsRead.Err}
 	}
@@ -189,6 +191,19 @@ func way(p Overview) []station {
 		all[3].State, all[3].Words = "good", "accepts"
 	case brokerKnown:
 		all[3].Words = "accepted the last event"
+	}
+	if c := p.consumed; c.known && p.MetricsRead.Current() {
+		all[4].Figure = perSecond(c.handled)
+		switch {
+		case c.stuck():
+			all[4].State, all[4].Words = "bad", "all calls fail"
+		case c.failed > 0:
+			all[4].State, all[4].Words = "warn", "some calls fail"
+		case c.handled > 0:
+			all[4].State, all[4].Words = "good", "handle"
+		default:
+			all[4].Words = "wait for events"
+		}
 	}
 	return all
 }

@@ -62,6 +62,8 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 		{"nearly lost", "bad", "events will be lost", []change{func(p *Overview) { p.Snapshot.Oldest = 40 * time.Minute }, retrying}},
 		{"parked", "warn", "3 keys are parked", []change{parked}},
 		{"parked not known", "", "Not known whether keys are parked", []change{func(p *Overview) { failing(&p.Keys) }, parked}},
+		{"consumers fail", "bad", "All calls of the consumers' handlers fail", []change{func(p *Overview) { p.consumed = consumed{known: true, failed: 2} }}},
+		{"some calls of consumers fail", "good", "Everything flows", []change{func(p *Overview) { p.consumed = consumed{known: true, handled: 40, failed: 2} }}},
 		{"metrics away", "", "not all processes report metrics. no reply", []change{func(p *Overview) { failing(&p.MetricsRead) }}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
