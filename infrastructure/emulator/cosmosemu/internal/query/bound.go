@@ -113,8 +113,8 @@ func (b *Bound) count(c *count) (int64, error) {
 		return c.n, nil
 	}
 	n, ok := b.args[c.param.index].integer()
-	if !ok || n < 0 {
-		return 0, &BindError{Param: c.param.name, Msg: "TOP, OFFSET and LIMIT need a whole number that is not negative"}
+	if !ok || n < 0 || n > maxCount {
+		return 0, &BindError{Param: c.param.name, Msg: "TOP, OFFSET and LIMIT need a whole number from 0 to 2147483647"}
 	}
 	return n, nil
 }

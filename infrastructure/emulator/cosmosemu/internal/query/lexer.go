@@ -126,9 +126,12 @@ func (l *lexer) punct() (token, error) {
 	}
 	if len(rest) > 1 {
 		switch rest[:2] {
-		case "!=", "<>", "<=", ">=", "||", "??":
+		case "!=", "<>", "<=", ">=", "||", "??", "<<", ">>":
 			size = 2
 		}
+	}
+	if strings.HasPrefix(rest, ">>>") {
+		size = 3
 	}
 	if size == 0 {
 		return token{}, l.stray(rest)

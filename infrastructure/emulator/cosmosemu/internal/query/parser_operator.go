@@ -1,7 +1,8 @@
 package query
 
 // precedence returns the precedence of a binary operator, from 1 for the weakest binding; 0
-// for others. Source: Query/Core/Parser/sql.g4 of the .NET SDK.
+// for others. Source: Query/Core/Parser/sql.g4 of the .NET SDK; it lacks the shifts, which are
+// placed as in JavaScript.
 func precedence(op string) int {
 	switch op {
 	case "||":
@@ -16,10 +17,12 @@ func precedence(op string) int {
 		return 5
 	case "<", ">", "<=", ">=":
 		return 6
-	case "+", "-":
+	case "<<", ">>", ">>>":
 		return 7
-	case "*", "/", "%":
+	case "+", "-":
 		return 8
+	case "*", "/", "%":
+		return 9
 	}
 	return 0
 }

@@ -163,8 +163,8 @@ func (p *parser) object() expr {
 	o := &objectExpr{}
 	seen := map[string]bool{}
 	for !p.is("}") {
-		if p.tok.kind != tokString {
-			p.unexpected("a member name in quotes")
+		if p.tok.kind != tokString && p.tok.kind != tokIdent { // a reserved word needs quotes
+			p.unexpected("a member name, in quotes if it is a reserved word")
 			return o
 		}
 		m := objectMember{name: p.tok.text}
@@ -179,7 +179,7 @@ func (p *parser) object() expr {
 		if !p.is("}") {
 			p.expect(",")
 			if p.is("}") {
-				p.unexpected("a member name in quotes")
+				p.unexpected("a member name, in quotes if it is a reserved word")
 			}
 		}
 	}

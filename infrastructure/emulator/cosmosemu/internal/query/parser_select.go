@@ -2,6 +2,7 @@ package query
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 )
@@ -187,6 +188,9 @@ func (p *parser) offsetLimit() {
 	}
 }
 
+// maxCount is the highest number of TOP, OFFSET and LIMIT that the service accepts.
+const maxCount = math.MaxInt32
+
 // count reads the number of TOP, OFFSET or LIMIT.
 func (p *parser) count(clause string) *count {
 	switch p.tok.kind {
@@ -194,6 +198,9 @@ func (p *parser) count(clause string) *count {
 		return &count{param: p.param()}
 	case tokNumber:
 		if n, err := strconv.ParseInt(p.tok.text, 10, 64); err == nil {
+			if n > maxCount {
+				p.syntax(p.tok.pos, "%s is at most %d", clause, maxCount)
+			}
 			p.advance()
 			return &count{n: n}
 		}

@@ -1,7 +1,5 @@
 package query
 
-import "math"
-
 // FilterPlaceholder is part of the rewritten query in an ORDER BY query plan. The SDK replaces
 // it by the condition at which a range resumes, or by true. It is a syntax error if it is not
 // replaced, as in the service.
@@ -106,14 +104,8 @@ func (info *QueryInfo) Features() (list []string) {
 }
 
 // perRange returns the number of rows that each range must return for the window over all
-// ranges.
-func (b *Bound) perRange() int64 {
-	w := b.window
-	if w.Offset > math.MaxInt64-w.Limit {
-		return math.MaxInt64
-	}
-	return w.Offset + w.Limit
-}
+// ranges, at most what LIMIT accepts.
+func (b *Bound) perRange() int64 { return min(b.window.Offset+b.window.Limit, maxCount) }
 
 // distinctType returns the way in which the SDK must drop repeats. It is Ordered if equal rows
 // are adjacent, which is certain if the row and the sort key have the same paths, otherwise

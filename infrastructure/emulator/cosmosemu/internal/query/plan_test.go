@@ -33,8 +33,8 @@ func TestPlan(t *testing.T) {
 			`{"distinctType":"None","offset":2,"limit":4,"hasSelectValue":false,"rewrittenQuery":"SELECT * FROM c WHERE c.a = 1 OFFSET 0 LIMIT 6"}`,
 		},
 		{
-			`SELECT * FROM c OFFSET 9223372036854775807 LIMIT 4`,
-			`{"distinctType":"None","offset":9223372036854775807,"limit":4,"hasSelectValue":false,"rewrittenQuery":"SELECT * FROM c OFFSET 0 LIMIT 9223372036854775807"}`,
+			`SELECT * FROM c OFFSET 2147483647 LIMIT 4`,
+			`{"distinctType":"None","offset":2147483647,"limit":4,"hasSelectValue":false,"rewrittenQuery":"SELECT * FROM c OFFSET 0 LIMIT 2147483647"}`,
 		},
 		{`SELECT DISTINCT c.a FROM c`, `{"distinctType":"Unordered","hasSelectValue":false,"rewrittenQuery":""}`},
 		{

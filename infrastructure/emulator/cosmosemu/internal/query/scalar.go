@@ -115,6 +115,12 @@ func arithmetic(op string, x, y float64) float64 {
 		return float64(int32Of(x) | int32Of(y))
 	case "^":
 		return float64(int32Of(x) ^ int32Of(y))
+	case "<<":
+		return float64(int32Of(x) << (int32Of(y) & 31))
+	case ">>":
+		return float64(int32Of(x) >> (int32Of(y) & 31))
+	case ">>>":
+		return float64(uint32(int32Of(x)) >> (int32Of(y) & 31)) //nolint:gosec // zeros are shifted in
 	}
 	return math.NaN()
 }
