@@ -123,6 +123,7 @@ func (m *model) delete(t *rapid.T) {
 	}
 	m.changed(t, err, "deleted", "yes", contact.ActionDeleted)
 	m.deleted = true
+	m.want = map[string]string{} // no personal data is left
 }
 
 // commit checks the pending commit against the model and confirms it.

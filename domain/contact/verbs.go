@@ -42,8 +42,8 @@ func (c *Contact) UpdateCompany(company Company, eventID uuid.UUID, now time.Tim
 	})
 }
 
-// Delete marks the contact deleted and records ContactDeletedEvent under eventID.
-// It does nothing on a contact that was never committed.
+// Delete marks the contact deleted, removes its personal data and records ContactDeletedEvent
+// under eventID. It does nothing on a contact that was never committed.
 func (c *Contact) Delete(eventID uuid.UUID, now time.Time) error {
 	if c.Deleted() {
 		return c.NotFound()
@@ -52,6 +52,7 @@ func (c *Contact) Delete(eventID uuid.UUID, now time.Time) error {
 		return nil
 	}
 	c.MarkDeleted()
+	c.name, c.description, c.email, c.company = Name{}, Description{}, Email{}, Company{}
 	c.deletedAt = wallClock(now)
 	c.changed(now, func(at time.Time) event.Event {
 		return ContactDeletedEvent{Meta: c.Meta(eventID, at)}

@@ -129,6 +129,7 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 	s.mu.Lock()
 	db.containers[def.ID] = c
 	s.mu.Unlock()
+	s.remember()
 	return c, nil
 }
 
@@ -210,6 +211,7 @@ func (c *Container) change(change func(*containerState, *pebble.Batch) error) er
 		return err
 	}
 	c.state.Store(&next)
+	s.remember()
 	return nil
 }
 

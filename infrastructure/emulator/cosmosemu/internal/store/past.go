@@ -53,7 +53,8 @@ type past struct {
 // maxMoments limits the number of states. Above it every second one is dropped.
 const maxMoments = 512
 
-// remember keeps the current state. It is called after each commit.
+// remember keeps the current state. It is called after each commit and after each change of a
+// container.
 func (s *Store) remember() {
 	if s.past.reach <= 0 {
 		return
@@ -97,26 +98,25 @@ func (p *past) add(m *Moment) {
 	p.moments = kept
 }
 
-// Past returns the state at the time now - lag. It is nil, the present, if nothing has changed
-// since, or if the container got a new range since; see Moment.of.
+// Past returns the state at the time now - lag, or that at which the last range of the container
+// began if it is later; see Moment.of. It is nil, the present, if nothing has changed since.
 func (s *Store) Past(c *Container, lag time.Duration) *Moment {
 	ranges := c.Topology().Ranges
 	s.past.mu.Lock()
 	defer s.past.mu.Unlock()
 	want := s.now().Add(-lag).UnixMilli()
-	for i := len(s.past.moments) - 1; i >= 0; i-- {
-		if m := s.past.moments[i]; m.millis <= want || i == 0 {
-			if i == len(s.past.moments)-1 { // the present is the same state
-				return nil
-			}
-			if slices.ContainsFunc(ranges, func(r Range) bool { return m.of(&r) == nil }) {
-				return nil
-			}
-			m.snapshot.acquire()
-			return m
+	at := len(s.past.moments) - 1
+	for i := at; i >= 0 && !slices.ContainsFunc(ranges, func(r Range) bool { return s.past.moments[i].of(&r) == nil }); i-- {
+		if at = i; s.past.moments[i].millis <= want {
+			break
 		}
 	}
-	return nil
+	if at == len(s.past.moments)-1 { // the present is the same state
+		return nil
+	}
+	m := s.past.moments[at]
+	m.snapshot.acquire()
+	return m
 }
 
 func (p *past) close() {
