@@ -39,7 +39,7 @@ func (p *program) configCheckCommand() *cobra.Command {
 				if wrong, isWrong := errors.AsType[*config.Error](err); isWrong {
 					v.OK, ok = false, false
 					for _, f := range wrong.Faults {
-						v.Faults = append(v.Faults, faultView(f))
+						v.Faults = append(v.Faults, faultView{Variable: f.Variable, Problem: f.Problem, Hint: f.Hint})
 						table.Row(one.name, f.Variable, strings.TrimPrefix(f.String(), f.Variable+" "))
 					}
 				} else {

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -62,7 +63,7 @@ const keyBatch = 200
 
 // SendKey sends the events of a plan in order, with their original message ids. It calls
 // progress with the number of events that the broker has accepted.
-func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(events int)) error {
+func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(events int)) (err error) {
 	if o.broker == nil {
 		return errNoBroker
 	}
@@ -70,11 +71,16 @@ func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(e
 	if err != nil {
 		return err
 	}
+	defer func() { // also after a failure or the end of ctx, because a page that replays runs on
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
+		defer cancel()
+		err = errors.Join(err, publisher.Close(ctx))
+	}()
 	for some := range slices.Chunk(plan.Messages, keyBatch) {
 		if err := publisher.Publish(ctx, []relay.Group{{Key: plan.Key, Messages: some}}); err != nil {
 			return fmt.Errorf("send the events of key %s: %w", plan.Key, err)
 		}
 		progress(len(some))
 	}
-	return publisher.Close(ctx)
+	return nil
 }

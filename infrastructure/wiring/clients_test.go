@@ -21,6 +21,7 @@ import (
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/relay/relayservice"
 )
@@ -110,5 +111,44 @@ func TestZeroValuesReturnErrors(t *testing.T) {
 				t.Errorf("%v; want an error that names the constructor", err)
 			}
 		})
+	}
+}
+
+// faultyStore is opened with err, and records its close.
+type faultyStore struct {
+	cosmosStore
+	err    error
+	closed *int
+}
+
+func (s faultyStore) open(Params, *config.Relay, use) (operator.Store, error) {
+	return operator.Store{Close: func() { *s.closed++ }}, s.err
+}
+
+// faultyBroker is opened with an error and a connection.
+type faultyBroker struct {
+	serviceBusBroker
+	closed *int
+}
+
+func (b faultyBroker) open(Params, *config.Relay, string) (operator.Broker, error) {
+	return operator.Broker{Close: func(context.Context) error { *b.closed++; return nil }}, errors.New("broker refused")
+}
+
+func TestOperatorThatCannotBeBuiltLeavesNothingOpen(t *testing.T) {
+	cfg := &config.Relay{Store: config.Store{Kind: config.StorePostgres}, Broker: config.Broker{Kind: config.BrokerSQS}, SQS: config.SQS{QueueURL: "https://h/q.fifo"}}
+	storeBefore, brokerBefore := stores[cfg.Store.Kind], brokers[cfg.Broker.Kind]
+	defer func() { stores[cfg.Store.Kind], brokers[cfg.Broker.Kind] = storeBefore, brokerBefore }()
+	for _, c := range []struct {
+		err    error // of the store
+		want   string
+		broker int // times closed
+	}{{errors.New("store refused"), "store refused", 0}, {nil, "broker refused", 1}} {
+		var store, broker int
+		stores[cfg.Store.Kind], brokers[cfg.Broker.Kind] = faultyStore{err: c.err, closed: &store}, faultyBroker{closed: &broker}
+		o, err := Operator(cfg, Params{})
+		if o != nil || err == nil || !strings.Contains(err.Error(), c.want) || store != 1 || broker != c.broker {
+			t.Errorf("%s: %v; closed the store %d and the broker %d times; want once and %d times", c.want, err, store, broker, c.broker)
+		}
 	}
 }

@@ -1,6 +1,9 @@
 package wiring
 
 import (
+	"context"
+	"errors"
+
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 )
@@ -11,17 +14,17 @@ func Operator(cfg *config.Relay, p Params) (*operator.Operator, error) {
 	return operatorFor(cfg, p, use{})
 }
 
+// operatorFor closes what it has opened if it fails.
 func operatorFor(cfg *config.Relay, p Params, u use) (*operator.Operator, error) {
 	store, err := stores[cfg.Store.Kind].open(p, cfg, u)
+	var broker *operator.Broker
+	if err == nil && cfg.HasBroker() {
+		broker = new(operator.Broker)
+		*broker, err = brokers[cfg.Broker.Kind].open(p, cfg, "feedbox operator")
+	}
+	o := operator.New(cfg, store, broker)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, o.Close(context.Background())) //nolint:forbidigo // Close has a limit
 	}
-	if !cfg.HasBroker() {
-		return operator.New(cfg, store, nil), nil
-	}
-	broker, err := brokers[cfg.Broker.Kind].open(p, cfg, "feedbox operator")
-	if err != nil {
-		return nil, err
-	}
-	return operator.New(cfg, store, &broker), nil
+	return o, nil
 }

@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"html/template"
 	"net"
 	"time"
@@ -59,7 +60,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 		Auth: who, AnyHost: cfg.Auth.Insecure, Log: p.Log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, op.Close(context.Background())) //nolint:forbidigo // Close has a limit
 	}
 	// The page is ready while it serves, also during an outage of the store: it then shows the
 	// outage. Without metrics: the store's state is only known while the page is open, so a

@@ -148,6 +148,9 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 		err = context.Cause(ctx)
 	}
 	if err != nil {
+		if s.socket != nil {
+			s.socket.abort() // the client library leaves it open after some failures of the handshake
+		}
 		return nil, fmt.Errorf("connect: %w", err)
 	}
 	blockings := s.NotifyBlocked(make(chan amqp.Blocking, 1))

@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"io"
@@ -37,9 +38,10 @@ const (
 // peer is a broker in memory. It replies to the requests of this package and confirms messages, except
 // for the methods in silent. It always sends heartbeats.
 type peer struct {
-	silent func(connection, method int) bool
-	dials  atomic.Int32
-	tasks  sync.WaitGroup
+	silent    func(connection, method int) bool
+	mechanism string // of the login, five letters; default PLAIN
+	dials     atomic.Int32
+	tasks     sync.WaitGroup
 }
 
 func (p *peer) dial(context.Context, string, string) (net.Conn, error) {
@@ -85,7 +87,7 @@ func (c *peerConn) serve() {
 	if _, err := io.ReadFull(c, make([]byte, 8)); err != nil { // the protocol header
 		return
 	}
-	c.method(0, 10<<16|10, append([]byte{0, 9, 0, 0, 0, 0}, "\x00\x00\x00\x05PLAIN\x00\x00\x00\x05en_US"...)...)
+	c.method(0, 10<<16|10, append([]byte{0, 9, 0, 0, 0, 0}, "\x00\x00\x00\x05"+cmp.Or(c.peer.mechanism, "PLAIN")+"\x00\x00\x00\x05en_US"...)...)
 	var header [7]byte
 	for {
 		if _, err := io.ReadFull(c, header[:]); err != nil {
@@ -285,6 +287,41 @@ func TestConnectionClosesIfTheBrokerIsSilent(t *testing.T) {
 		_ = client.Close() // fails
 		if took := time.Since(began); took > closeTimeout {
 			t.Errorf("closed after %v", took)
+		}
+	})
+}
+
+// noted records whether a connection was closed.
+type noted struct {
+	net.Conn
+	closed atomic.Bool
+}
+
+func (n *noted) Close() error {
+	n.closed.Store(true)
+	return n.Conn.Close()
+}
+
+// The client library returns an error for a broker without a known login, and keeps the connection.
+func TestConnectionIsClosedAfterAFailedLogin(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &peer{mechanism: "OTHER"}
+		var conn *noted
+		client, err := NewClient(Config{URL: "amqp://localhost", Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			near, err := p.dial(ctx, network, address)
+			conn = &noted{Conn: near}
+			return conn, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := Check(t.Context(), client, "orders"); err == nil || !conn.closed.Load() {
+			t.Errorf("error %v, connection closed: %t", err, conn.closed.Load())
+		}
+		_ = conn.Close() // otherwise the broker would wait for it
+		p.tasks.Wait()
+		if err := client.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

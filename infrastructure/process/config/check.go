@@ -127,9 +127,9 @@ func checkServiceBus(report *report, c ServiceBus) {
 	const connection, namespace = "FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_SERVICEBUS_NAMESPACE"
 	switch {
 	case c.ConnectionString.IsSet() && c.Namespace != "":
-		report.add(connection, "and "+namespace+" are both set", "keep the one that is meant")
+		report.addNoBroker(connection, "and "+namespace+" are both set", "keep the one that is meant")
 	case !c.ConnectionString.IsSet() && c.Namespace == "":
-		report.add(connection, "and "+namespace+" are both missing", "set one of them")
+		report.addNoBroker(connection, "and "+namespace+" are both missing", "set one of them")
 	case c.ConnectionString.IsSet():
 		if endpoint := connectionStringPart(c.ConnectionString.Reveal(), "Endpoint"); !strings.HasPrefix(endpoint, "sb://") {
 			report.add(connection, "has no Endpoint=sb://...", "copy the whole connection string of the shared access policy")
@@ -167,7 +167,7 @@ func checkTopics(report *report, c ServiceBus) {
 func checkRabbitMQ(report *report, c RabbitMQ) {
 	const name, hint = "FEEDBOX_RABBITMQ_URL", "write for example amqps://user:password@rabbitmq.contoso.example/vhost"
 	if !c.URL.IsSet() {
-		report.add(name, "is required with FEEDBOX_BROKER=rabbitmq", hint)
+		report.addNoBroker(name, "is required with FEEDBOX_BROKER=rabbitmq", hint)
 		return
 	}
 	if u, err := url.Parse(c.URL.Reveal()); err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps" {
@@ -178,7 +178,7 @@ func checkRabbitMQ(report *report, c RabbitMQ) {
 func checkSQS(report *report, c SQS) {
 	const name, hint = "FEEDBOX_SQS_QUEUE_URL", "write for example https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo"
 	if c.QueueURL == "" {
-		report.add(name, "is required with FEEDBOX_BROKER=sqs", hint)
+		report.addNoBroker(name, "is required with FEEDBOX_BROKER=sqs", hint)
 		return
 	}
 	if u, err := url.Parse(c.QueueURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || !strings.HasSuffix(u.Path, ".fifo") {

@@ -14,6 +14,8 @@ type Fault struct {
 	Variable string // its full name
 	Problem  string // completes the sentence that begins with the variable
 	Hint     string // the advice; it may be empty
+
+	noBroker bool // no broker is configured, which only matters to a process that sends
 }
 
 // String returns one line.
@@ -54,6 +56,11 @@ func (r *report) add(variable, problem, hint string) {
 	r.faults = append(r.faults, Fault{Variable: variable, Problem: problem, Hint: hint})
 }
 
+// addNoBroker is add for a variable without which no broker is configured.
+func (r *report) addNoBroker(variable, problem, hint string) {
+	r.faults = append(r.faults, Fault{Variable: variable, Problem: problem, Hint: hint, noBroker: true})
+}
+
 // faulty reports whether any of the variables already has a fault, so that no
 // second message is built on a value that was not read.
 func (r *report) faulty(variables ...string) bool {
@@ -69,17 +76,15 @@ func (r *report) err() error {
 	return &Error{Faults: r.faults}
 }
 
-// connection lists the variables with which a broker is reached.
-var connection = []string{"FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_SERVICEBUS_NAMESPACE"}
-
-// WithoutBroker removes the faults of variables that only sending needs from the error of
-// LoadRelay, so that leases and parked events can be inspected without a broker.
+// WithoutBroker removes the faults of a missing broker from the error of LoadRelay, so that leases
+// and parked events can be inspected without a broker. Faults of a broker that is configured
+// remain, because opening it would fail with a worse message.
 func WithoutBroker(err error) error {
 	wrong, ok := errors.AsType[*Error](err)
 	if !ok {
 		return err
 	}
-	kept := slices.DeleteFunc(slices.Clone(wrong.Faults), func(f Fault) bool { return slices.Contains(connection, f.Variable) })
+	kept := slices.DeleteFunc(slices.Clone(wrong.Faults), func(f Fault) bool { return f.noBroker })
 	if len(kept) == 0 {
 		return nil
 	}
