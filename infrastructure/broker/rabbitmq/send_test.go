@@ -1,8 +1,10 @@
 package rabbitmq
 
 import (
+	"errors"
 	"net"
 	"testing"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -75,6 +77,52 @@ func TestConfirmationsBeforeTheEndOfTheChannelCount(t *testing.T) {
 	if s.results[1].Sent != 0 || relay.ReasonOf(s.results[1].Err) != "no_queue" {
 		t.Errorf("the returned message: %+v", s.results[1])
 	}
+}
+
+// The end of a channel fails only the groups that still have messages.
+func TestEndOfAChannelFailsNoGroupThatIsConfirmed(t *testing.T) {
+	t.Parallel()
+	s, ch := newSender(t)
+	s.groups[0].Messages = append(s.groups[0].Messages, relay.Message{ID: "3", Key: "a"})
+	s.unconfirmed = []int{0, 1}
+	ch.confirms <- amqp.Confirmation{DeliveryTag: 1, Ack: true}
+	ch.confirms <- amqp.Confirmation{DeliveryTag: 2, Ack: true}
+	close(ch.confirms)
+	ch.ends <- &amqp.Error{Code: amqp.ConnectionForced}
+	s.run(t.Context(), ch, nil)
+	if r := s.results[0]; r.Sent != 1 || r.Err == nil {
+		t.Errorf("the group with another message: %+v", r)
+	}
+	if r := s.results[1]; r.Sent != 1 || r.Err != nil {
+		t.Errorf("the confirmed group: %+v", r)
+	}
+}
+
+// unconfirmed accepts messages and confirms none. Its broker has not replied to the close yet.
+type unconfirmed struct{ ended }
+
+func (unconfirmed) Publish(string, string, bool, bool, amqp.Publishing) error { return nil }
+func (unconfirmed) IsClosed() bool                                            { return false }
+
+// A late confirmation would count for the first message of the next call.
+func TestChannelWithoutAConfirmationIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	s, ch := newSender(t)
+	ch.raw = unconfirmed{}
+	p := s.publisher
+	p.opts.SendTimeout = 10 * time.Millisecond
+	for range p.opts.Channels {
+		<-p.channels
+	}
+	p.channels <- ch
+	failed, ok := errors.AsType[*relay.PublishError](p.Publish(t.Context(), s.groups))
+	if !ok || relay.ReasonOf(failed.Keys[0].Err) != "send_timeout" {
+		t.Errorf("got %v", failed)
+	}
+	if left := <-p.channels; left != nil {
+		t.Error("the next call would use the channel")
+	}
+	ch.session.client.running.Wait()
 }
 
 // The broker closes a channel without saying which message it refused.

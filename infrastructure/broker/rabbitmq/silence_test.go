@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -32,6 +33,9 @@ const (
 	basicQos          = 60<<16 | 10
 	basicConsume      = 60<<16 | 20
 	basicPublish      = 60<<16 | 40
+	basicReturn       = 60<<16 | 50
+	basicDeliver      = 60<<16 | 60
+	basicAck          = 60<<16 | 80
 	confirmSelect     = 85<<16 | 10
 )
 
@@ -39,12 +43,19 @@ const (
 // for the methods in silent. It always sends heartbeats.
 type peer struct {
 	silent    func(connection, method int) bool
-	mechanism string // of the login, five letters; default PLAIN
+	mechanism string       // of the login, five letters; default PLAIN
+	deliver   bool         // an event to each consumer
+	noQueue   atomic.Bool  // messages are returned
+	acked     atomic.Int32 // events
+	down      atomic.Int32 // failures of dial to come
 	dials     atomic.Int32
 	tasks     sync.WaitGroup
 }
 
 func (p *peer) dial(context.Context, string, string) (net.Conn, error) {
+	if p.down.Add(-1) >= 0 {
+		return nil, errors.New("connection refused")
+	}
 	near, far := net.Pipe()
 	c := &peerConn{Conn: far, peer: p, number: int(p.dials.Add(1)), published: map[uint16]uint64{}}
 	ended := make(chan struct{})
@@ -82,6 +93,13 @@ func (c *peerConn) method(channel uint16, method uint32, arguments ...byte) {
 	c.write(1, channel, append(binary.BigEndian.AppendUint32(nil, method), arguments...))
 }
 
+// content writes a method with a message.
+func (c *peerConn) content(channel uint16, method uint32, arguments ...byte) {
+	c.method(channel, method, arguments...)
+	c.write(2, channel, []byte{0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0}) // two bytes, no properties
+	c.write(3, channel, []byte("{}"))
+}
+
 func (c *peerConn) serve() {
 	defer func() { _ = c.Close() }()
 	if _, err := io.ReadFull(c, make([]byte, 8)); err != nil { // the protocol header
@@ -98,12 +116,12 @@ func (c *peerConn) serve() {
 			return
 		}
 		if header[0] == 1 {
-			c.reply(binary.BigEndian.Uint16(header[1:]), int(binary.BigEndian.Uint32(payload)))
+			c.reply(binary.BigEndian.Uint16(header[1:]), int(binary.BigEndian.Uint32(payload)), payload[4:])
 		}
 	}
 }
 
-func (c *peerConn) reply(channel uint16, method int) {
+func (c *peerConn) reply(channel uint16, method int, arguments []byte) {
 	if method == basicPublish {
 		c.published[channel]++
 	}
@@ -121,9 +139,19 @@ func (c *peerConn) reply(channel uint16, method int) {
 	case queueDeclare:
 		c.method(channel, 50<<16|11, append([]byte{1, 'q'}, make([]byte, 8)...)...)
 	case basicConsume:
-		c.method(channel, 60<<16|21, 1, 't')
+		tag := arguments[3+arguments[2]:] // after the queue
+		tag = tag[:1+tag[0]]
+		c.method(channel, 60<<16|21, tag...)
+		if c.peer.deliver {
+			c.content(channel, basicDeliver, append(tag, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)...)
+		}
+	case basicAck:
+		c.peer.acked.Add(1)
 	case basicPublish:
-		c.method(channel, 60<<16|80, append(binary.BigEndian.AppendUint64(nil, c.published[channel]), 0)...)
+		if c.peer.noQueue.Load() {
+			c.content(channel, basicReturn, 1, 56, 0, 0, 0) // 312, NO_ROUTE
+		}
+		c.method(channel, basicAck, append(binary.BigEndian.AppendUint64(nil, c.published[channel]), 0)...)
 	default: // replies without arguments, whose ids are one higher
 		c.method(channel, uint32(method+1))
 	}
@@ -256,6 +284,65 @@ func TestOperationsEndIfTheBrokerIsSilent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The broker confirms a dead letter without a queue after it has returned it.
+func TestDeadLetterWithoutAQueueIsNotAcknowledged(t *testing.T) {
+	inSilence(t, nil, func(t *testing.T, p *peer, client *Client) {
+		p.deliver = true
+		p.noQueue.Store(true)
+		var outcomes []consumer.Outcome
+		o := &ConsumerOptions{Options: consumer.Options{Logger: slog.New(slog.DiscardHandler), Observe: func(_ context.Context, out consumer.Outcome) { outcomes = append(outcomes, out) }}}
+		c, err := NewConsumer(client, Group{Name: "billing", Queues: 1}, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown", errors.New("no")) }, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() { _ = c.Run(ctx); close(stopped) }()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if n := p.acked.Load(); n != 0 || len(outcomes) == 0 || outcomes[0].Action != consumer.Abandoned || !strings.Contains(outcomes[0].Err.Error(), "does not exist") {
+			t.Errorf("%d events acknowledged without a dead-letter queue: %+v", n, outcomes)
+		}
+		p.noQueue.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := p.acked.Load(); n != 1 {
+			t.Errorf("%d events acknowledged after the queue was created, want 1", n)
+		}
+		cancel()
+		<-stopped
+	})
+}
+
+// Failures to connect or to subscribe do not stop a consumer, however many there are.
+func TestConsumerReceivesAfterManyFailures(t *testing.T) {
+	subscriptions := 0
+	silent := func(_, method int) bool {
+		if method == basicConsume {
+			subscriptions++
+		}
+		return method == basicConsume && subscriptions <= 20
+	}
+	inSilence(t, silent, func(t *testing.T, p *peer, client *Client) {
+		p.deliver = true
+		p.down.Store(20)
+		c, err := NewConsumer(client, Group{Name: "billing", Queues: 1}, func(context.Context, *consumer.Event) error { return nil }, &ConsumerOptions{Options: consumer.Options{Logger: slog.New(slog.DiscardHandler)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() { _ = c.Run(ctx); close(stopped) }()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if p.acked.Load() != 1 {
+			t.Errorf("%d events acknowledged within an hour, want 1", p.acked.Load())
+		}
+		cancel()
+		<-stopped
+	})
 }
 
 // A stop of a consumer does not wait for a silent broker.

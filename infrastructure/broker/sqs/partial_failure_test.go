@@ -8,6 +8,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -131,6 +133,37 @@ func TestRefusedRequestRefusesOnlyASingleMessage(t *testing.T) {
 	alone := groups(2, 1)
 	alone[0].Alone, alone[1].Alone = true, true
 	want(t, p.Publish(t.Context(), alone), []int{0, 1}, relay.Refused, "malformed")
+}
+
+func TestMessageSentAloneSharesNoRequest(t *testing.T) {
+	var mu sync.Mutex
+	var requests [][]string
+	p := newPublisherTo(t, nil, func(r request) (int, any) {
+		mu.Lock()
+		defer mu.Unlock()
+		var a answer
+		var ids []string
+		for _, e := range r.Entries {
+			sum := md5.Sum([]byte(e.MessageBody)) // the client verifies it
+			a.Successful, ids = append(a.Successful, success{e.ID, "m", hex.EncodeToString(sum[:])}), append(ids, e.MessageDeduplicationID)
+		}
+		requests = append(requests, ids)
+		return http.StatusOK, a
+	})
+	for alone := range 5 {
+		all := groups(5, 2)
+		all[alone].Alone = true
+		requests = nil
+		if err := p.Publish(t.Context(), all); err != nil {
+			t.Fatal(err)
+		}
+		own := func(id string) bool { return strings.HasPrefix(id, strconv.Itoa(alone)+"-") }
+		for _, ids := range requests {
+			if len(ids) > 1 && slices.ContainsFunc(ids, own) {
+				t.Errorf("group %d shares the request %v", alone, ids)
+			}
+		}
+	}
 }
 
 func TestInvalidCharactersAreRefusedBeforeSending(t *testing.T) {

@@ -2,7 +2,9 @@ package sqs_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
@@ -80,6 +82,30 @@ func TestReceiveIsRepeatedIfTheServiceIsSilent(t *testing.T) {
 		}
 		if n := s.receives.Load(); n < 9 {
 			t.Errorf("%d requests in 10 minutes, want one in a minute at least", n)
+		}
+	})
+}
+
+// Failed requests keep no room for events that they did not return.
+func TestConsumerReceivesAfterManyFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := 0 // of the only receiver
+		service := answering(func() (*http.Response, error) {
+			if requests++; requests <= 30 {
+				return nil, errors.New("cut")
+			}
+			time.Sleep(20 * time.Second)
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{}`))}, nil
+		})
+		o := &sqs.ConsumerOptions{Receivers: 1, MaxInFlight: 20, Options: consumer.Options{Logger: slog.New(slog.DiscardHandler)}}
+		c, err := sqs.NewConsumer(client("http://sqs.example", service), "http://sqs.example/1/q.fifo", func(context.Context, *consumer.Event) error { return nil }, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := c.Run(ctx); err != nil || requests < 60 {
+			t.Errorf("%d requests in an hour, %v; want requests after 30 failures", requests, err)
 		}
 	})
 }

@@ -101,6 +101,42 @@ func (f *fake) ParkedKey(ctx context.Context, key string, limit int) (operator.P
 	return operator.ParkedKey{Gate: g, Line: f.line[:min(limit, len(f.line))]}, err
 }
 
+// acting is a port that plans rewinds and skips events. Gate returns after, one for each call, and
+// NotFound then.
+type acting struct {
+	*fake
+	planned, rewound []time.Time
+	after            []relay.Gate
+}
+
+func (a *acting) PlanReplay(_ context.Context, from time.Time, _ time.Duration, _ func(int)) ([]operator.Resend, error) {
+	a.planned = append(a.planned, from)
+	return []operator.Resend{{Lease: "00-FF", Events: 1}}, nil
+}
+
+func (a *acting) Rewind(_ context.Context, from time.Time, _ ...string) error {
+	a.rewound = append(a.rewound, from)
+	return nil
+}
+
+func (*acting) FirstInLine(context.Context, string, string) error { return nil }
+
+func (*acting) ParkedKey(context.Context, string, int) (operator.ParkedKey, error) {
+	return operator.ParkedKey{Gate: relay.Gate{Key: "k", Events: 3, Version: "1"}, Line: []relay.ParkedEvent{{ID: "e1"}}}, nil
+}
+
+func (*acting) Note(_ context.Context, key string, intent relay.Intent) (relay.Gate, error) {
+	return relay.Gate{Key: key, Events: 3, Attempts: 2, Intent: &intent, Version: "2"}, nil
+}
+
+func (a *acting) Gate(context.Context, string) (g relay.Gate, err error) {
+	if len(a.after) == 0 {
+		return g, fault.New(fault.NotFound, "", "no gate")
+	}
+	g, a.after = a.after[0], a.after[1:]
+	return g, nil
+}
+
 // crowd returns a fake with many ranges and parked keys.
 func crowd(ranges, keys int) *fake {
 	f := &fake{}

@@ -2,8 +2,10 @@ package operations_test
 
 import (
 	"context"
+	"html"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"runtime"
 	"strings"
@@ -251,5 +253,66 @@ func TestTimelineLinksToTheTrace(t *testing.T) {
 	}
 	if n := strings.Count(body, "tempo"); n != 2 {
 		t.Errorf("%d links", n)
+	}
+}
+
+// act opens the preview of an act, confirms it after a pause, and returns the page of its result
+// when that contains want, or after a minute.
+func act(t *testing.T, port operations.Port, path string, pause time.Duration, want string) (body string) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p, err := page.New(&page.Options{Sections: operations.New(operations.Options{Port: port}).Sections(), Actions: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		request := func(r *http.Request) *httptest.ResponseRecorder {
+			reply := httptest.NewRecorder()
+			p.ServeHTTP(reply, r)
+			return reply
+		}
+		preview := request(httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+		form := url.Values{"why": {"because"}, "who": {"me"}, "typed": {"e1"}}
+		for _, field := range regexp.MustCompile(`name="(\w+)" value="([^"]+)"`).FindAllStringSubmatch(preview.Body.String(), -1) {
+			form.Set(field[1], html.UnescapeString(field[2]))
+		}
+		time.Sleep(pause)
+		address, _, _ := strings.Cut(path, "?")
+		r := httptest.NewRequest(http.MethodPost, "http://localhost"+address, strings.NewReader(form.Encode()))
+		for name, value := range map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"} {
+			r.Header.Set(name, value)
+		}
+		confirmed := request(r)
+		if confirmed.Code != http.StatusSeeOther {
+			t.Fatalf("%d %s", confirmed.Code, confirmed.Body)
+		}
+		for range 60 {
+			if body = request(httptest.NewRequest(http.MethodGet, "http://localhost"+confirmed.Header().Get("Location"), nil)).Body.String(); strings.Contains(body, want) {
+				return
+			}
+			time.Sleep(time.Second)
+		}
+	})
+	return body
+}
+
+// The time of a rewind is that of its preview, however long the operator reads it.
+func TestRewindUsesTheTimeOfItsPreview(t *testing.T) {
+	port := &acting{fake: crowd(1, 1)}
+	body := act(t, port, "/ranges/replay?lease=all&ago=10m", 5*time.Minute, "ranges rewind")
+	if len(port.rewound) != 1 || !port.rewound[0].Equal(port.planned[0]) {
+		t.Errorf("the preview has %v, the rewind %v:\n%s", port.planned, port.rewound, body)
+	}
+}
+
+// A skip that is done may leave later events for a while. Another attempt that failed is reported.
+func TestSkipIsFollowedToItsEnd(t *testing.T) {
+	for want, after := range map[string][]relay.Gate{
+		"the key flows again": {{Events: 2, Attempts: 2}, {Events: 1, Attempts: 2}},
+		"stays parked":        {{Events: 2, Attempts: 2}, {Events: 2, Attempts: 3, Error: "too large"}},
+	} {
+		if body := act(t, &acting{fake: crowd(1, 1), after: after}, "/parked/skip?key=k&event=e1", 0, want); !strings.Contains(body, want) {
+			t.Errorf("%q is missing:\n%s", want, body)
+		}
 	}
 }

@@ -147,17 +147,8 @@ func TestManyEventsWithOneTimestamp(t *testing.T) {
 // A search that lags far behind ends early, and is complete up to that point.
 func TestLaggingSearchEndsEarly(t *testing.T) {
 	t.Parallel()
-	db := open(t)
-	random := rand.New(rand.NewPCG(1, 0)) // a fixed seed
 	const late = 40 * time.Millisecond
-	var want []string
-	for n := range 60 {
-		id := fmt.Sprintf("%02d", n)
-		must(t, db.PutEvents(t.Context(), time.Now(), "k", id))
-		must(t, db.Retime(t.Context(), id, time.Duration(random.Int64N(int64(late-time.Millisecond)))))
-		want = append(want, id)
-	}
-	settle()
+	db, want := retimed(t, 60, late, 0)
 	w := watch(t, db, 1, 3)
 	w.feed.Narrow(5, late, 0)
 	page, err := w.feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 60})
@@ -167,6 +158,34 @@ func TestLaggingSearchEndsEarly(t *testing.T) {
 	if w.round(); !slices.Equal(w.seen["k"], want) {
 		t.Errorf("the feed shows %v", w.seen["k"])
 	}
+}
+
+// A timestamp may also be later than the commit, by as much as the clocks of the servers differ.
+func TestSearchThatEndsEarlyAllowsForTheSlackOfClocks(t *testing.T) {
+	t.Parallel()
+	const late, ahead = 40 * time.Millisecond, 40 * time.Millisecond
+	db, want := retimed(t, 120, late, ahead)
+	w := watch(t, db, 1, 3)
+	w.feed.Narrow(5, late, ahead)
+	if w.round(); !slices.Equal(w.seen["k"], want) {
+		t.Errorf("the feed shows %d events of %d: %v", len(w.seen["k"]), len(want), w.seen["k"])
+	}
+}
+
+// retimed returns a database with n events, and their ids. Their timestamps are up to late before
+// their commits, and up to ahead after them.
+func retimed(t *testing.T, n int, late, ahead time.Duration) (db *firestore.DB, ids []string) {
+	t.Helper()
+	db = open(t)
+	random := rand.New(rand.NewPCG(1, 0)) // a fixed seed
+	for n := range n {
+		id := fmt.Sprintf("%03d", n)
+		must(t, db.PutEvents(t.Context(), time.Now(), "k", id))
+		must(t, db.Retime(t.Context(), id, time.Duration(random.Int64N(int64(late+ahead-2*time.Millisecond)))-ahead+time.Millisecond))
+		ids = append(ids, id)
+	}
+	settle()
+	return db, ids
 }
 
 // Concurrent writers and readers: each event is delivered once, in the order of its key.

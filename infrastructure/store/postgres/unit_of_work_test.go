@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/application/command"
@@ -17,6 +18,7 @@ import (
 	"feedbox/infrastructure/store/postgres"
 	"feedbox/infrastructure/store/recordstore"
 	"feedbox/infrastructure/store/recordstore/recordstoretest"
+	"feedbox/tests/servers"
 )
 
 func subject(db *postgres.DB) recordstoretest.Subject {
@@ -150,6 +152,50 @@ func TestLostAnswersOfACommitAreResolved(t *testing.T) {
 	if !errors.As(err, &f) || f.Code != recordstore.CodeOutcomeUnknown {
 		t.Errorf("no answer comes: %v", err)
 	}
+}
+
+// A server that is shut down while a commit waits for a replica has stored the commit. It answers
+// with a condition, which must not count as a refusal.
+func TestCommitOfAServerThatShutsDownIsResolved(t *testing.T) {
+	t.Parallel()
+	for code, unknown := range map[string]bool{"57P01": true, "57P02": true, "57P03": false, "57014": false, "40001": false, "08006": true} {
+		if got := (postgres.Records{}).Ambiguous(fmt.Errorf("save: %w", &pgconn.PgError{Code: code})); got != unknown {
+			t.Errorf("condition %s: outcome unknown %t, want %t", code, got, unknown)
+		}
+	}
+	db, pool := openAt(t, servers.StartPostgres(t).Database(t))
+	p := baskets(t, db, &recordstore.Options{Backoff: time.Millisecond, Attempts: 10})
+	made, err := p.Create(t.Context(), recordstoretest.Opening(""))
+	must(t, err)
+	replica := func(name string) {
+		for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + name + "'", "SELECT pg_reload_conf()"} {
+			_, err := pool.Exec(t.Context(), statement)
+			must(t, err)
+		}
+	}
+	replica("absent")
+	var terminated atomic.Bool
+	var changes int64
+	ended := make(chan error, 1)
+	go func() { // several, because the server reads the setting some time later
+		for last := false; !last; changes++ {
+			last = terminated.Load()
+			updated, err := p.Update(t.Context(), command.Target{ID: made.Aggregate.ID()}, func(b *recordstoretest.Basket) error { return b.Add("x") })
+			if err != nil || updated.Version != changes+2 {
+				ended <- fmt.Errorf("change %d: version %d, %w", changes, updated.Version, err)
+				return
+			}
+		}
+		ended <- nil
+	}()
+	within(t, "a commit waits for the replica", func() (waits bool) {
+		must(t, pool.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&waits))
+		terminated.Store(waits)
+		return waits
+	})
+	replica("")
+	must(t, <-ended)
+	subject(db).History(t, made.Aggregate.ID(), int(changes)+1, int(changes)+1)
 }
 
 // Events, aggregate, note and audit entry are stored together or not at all.

@@ -1,6 +1,7 @@
 package recordstoretest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -127,6 +128,65 @@ func UnitOfWork(t *testing.T, s Subject) {
 		t.Errorf("under an expired key, with a change: %+v, %v", updated, err)
 	}
 	s.read(t, p, id)
+	s.commitAgain(t, p)
+	s.anothersNote(t, p)
+}
+
+// commitAgain changes a basket by several commits of one unit of work.
+func (s Subject) commitAgain(t *testing.T, p *command.Service[*Basket]) {
+	t.Helper()
+	made, err := p.Create(t.Context(), Opening(""))
+	must(t, err)
+	work, err := p.Work.Begin("")
+	must(t, err)
+	b, err := work.Read(t.Context(), made.Aggregate.ID(), nil)
+	must(t, err)
+	for n := range 3 {
+		must(t, b.Add("line"))
+		if receipt, err := work.Commit(t.Context()); err != nil || receipt.ETag != fmt.Sprintf(`"%d"`, n+2) {
+			t.Errorf("commit %d of a unit of work: %+v, %v", n+1, receipt, err)
+		}
+	}
+	s.History(t, made.Aggregate.ID(), 4, 1) // only the first command has a note for the audit trail
+}
+
+// lostRequest is a store that loses the request of one Save, after which meanwhile runs.
+type lostRequest struct {
+	recordstore.Store
+	meanwhile func()
+}
+
+var errLost = errors.New("the request was lost")
+
+func (s *lostRequest) Save(ctx context.Context, c *recordstore.Change) error {
+	if meanwhile := s.meanwhile; meanwhile != nil {
+		s.meanwhile = nil
+		meanwhile()
+		return errLost
+	}
+	return s.Store.Save(ctx, c)
+}
+
+func (s *lostRequest) Ambiguous(err error) bool {
+	return errors.Is(err, errLost) || s.Store.Ambiguous(err)
+}
+
+// anothersNote loses a request, and another one under the same key is stored before the next
+// attempt. Its note is no evidence that the lost request was stored.
+func (s Subject) anothersNote(t *testing.T, p *command.Service[*Basket]) {
+	t.Helper()
+	made, err := p.Create(t.Context(), Opening(""))
+	must(t, err)
+	target := command.Target{ID: made.Aggregate.ID(), Sender: command.Sender{IdempotencyKey: "same"}}
+	late := Baskets(t, &lostRequest{s.Store, func() {
+		_, err := p.Update(t.Context(), target, func(b *Basket) error { return b.Add("other") }, "Add", "other")
+		must(t, err)
+	}}, &recordstore.Options{Backoff: time.Millisecond})
+	updated, err := late.Update(t.Context(), target, func(b *Basket) error { return b.Add("lost") }, "Add", "lost")
+	if !fault.Is(err, fault.Invalid) {
+		t.Errorf("a lost request whose key another one has used: %+v, %v", updated, err)
+	}
+	s.History(t, target.ID, 2, 2)
 }
 
 // read reads the basket id, which has four lines, and lists it with others.
