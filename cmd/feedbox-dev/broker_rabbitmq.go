@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,14 +65,66 @@ func (r *rabbit) empty(ctx context.Context, e *endpoints, subscription string, i
 	receiving, stop := context.WithCancel(ctx)
 	defer stop()
 	var number atomic.Int64
-	quiet := time.AfterFunc(max(10*time.Second, idle), stop) // longer for the first event, because connecting takes time
+	quiet := newQuiet(max(10*time.Second, idle), idle, stop) // longer for the first event, because connecting takes time
 	c, err := rabbitmq.NewConsumer(client, r.group(e, subscription), func(_ context.Context, m *consumer.Event) error {
-		quiet.Reset(idle)
 		add(messageRecord{ID: m.ID, Session: m.Key, Subject: m.Action, Version: m.AggregateVersion, Sequence: m.Sequence, Number: number.Add(1)})
 		return nil
-	}, nil)
+	}, &rabbitmq.ConsumerOptions{Options: consumer.Options{
+		Observe: quiet.observe, RetryDelay: gapDelay, RetryDelayMax: gapDelay, // every gap of a key is waited for, one after the other
+	}})
 	if err == nil {
 		err = c.Run(receiving)
 	}
-	return errors.Join(err, ctx.Err())
+	return errors.Join(err, ctx.Err(), quiet.left())
+}
+
+// gapDelay is the time that a key waits for a missing event before each of a few attempts. It is
+// short, because the queue already has all events when it is emptied.
+const gapDelay = 100 * time.Millisecond
+
+// quiet calls end when no event was settled for idle. While events wait in the consumer, it calls
+// end after answerTimeout, because their attempts are paused for longer than idle.
+type quiet struct {
+	idle  time.Duration
+	timer *time.Timer
+
+	mu      sync.Mutex      // guards the fields below
+	waiting map[string]bool // ids; a redelivery has the id of the lost event
+	late    bool            // the timer has expired while events waited
+}
+
+// newQuiet returns a quiet whose first wait takes first.
+func newQuiet(first, idle time.Duration, end func()) *quiet {
+	q := &quiet{idle: idle, waiting: map[string]bool{}}
+	q.timer = time.AfterFunc(first, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if len(q.waiting) == 0 || q.late {
+			end()
+			return
+		}
+		q.late = true
+		q.timer.Reset(answerTimeout)
+	})
+	return q
+}
+
+func (q *quiet) observe(_ context.Context, out consumer.Outcome) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if delete(q.waiting, out.Event.ID); out.Action == consumer.Abandoned {
+		q.waiting[out.Event.ID] = true
+	}
+	q.late = false
+	q.timer.Reset(q.idle)
+}
+
+// left returns an error if events were not settled.
+func (q *quiet) left() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d keys have events that were not taken off the queue: run dump again", len(q.waiting))
 }

@@ -3,10 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/broker/rabbitmq"
+	"feedbox/infrastructure/consumer"
+	"feedbox/tests/servers"
 )
 
 // The walk of the README: run everything, put load on it, dump, verify.
@@ -63,4 +73,70 @@ func TestLoadDumpVerify(t *testing.T) {
 	if out := command(exitBroken, files...); !strings.Contains(out, "I2 event ") {
 		t.Errorf("verdict:\n%s", out)
 	}
+}
+
+// Keys wait at gaps for a while. A dump that ended meanwhile would leave their messages.
+func TestDumpTakesEveryMessageBehindAGap(t *testing.T) {
+	server := servers.StartRabbitMQ(t)
+	u, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, e := &rabbit{u}, &endpoints{Topic: "contacts"}
+	client, err := r.client()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := rabbitmq.Declare(t.Context(), client, e.Topic, r.group(e, recording)); err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := rabbitmq.NewPublisher(client, e.Topic, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys, each = 20, 4
+	var groups []relay.Group
+	for k := range keys {
+		g := relay.Group{Key: fmt.Sprint("key-", k)}
+		for n := range each {
+			id, sequence := fmt.Sprint(k, "-", n), int64(2*n+1) // every second event is missing
+			g.Messages = append(g.Messages, relay.Message{ID: id, Key: g.Key, Action: "Happened", Body: []byte("{}"), Sequence: sequence, AggregateVersion: sequence})
+		}
+		groups = append(groups, g)
+	}
+	if err := publisher.Publish(t.Context(), groups); err != nil {
+		t.Fatal(err)
+	}
+	var taken atomic.Int64
+	if err := r.empty(t.Context(), e, recording, 50*time.Millisecond, func(messageRecord) { taken.Add(1) }); err != nil || taken.Load() != keys*each {
+		t.Errorf("%d messages of %d, %v", taken.Load(), keys*each, err)
+	}
+}
+
+// An event that waits keeps the dump running, whatever the pause between attempts. An event that is
+// never settled, as after a loss of the broker, ends it with an error.
+func TestDumpEndsWhenNoEventWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan time.Time, 9)
+		q := newQuiet(10*time.Second, 2*time.Second, func() { ended <- time.Now() })
+		settle := func(id string, action consumer.Action) {
+			q.observe(t.Context(), consumer.Outcome{Event: &consumer.Event{ID: id}, Action: action})
+		}
+		settle("1", consumer.Abandoned)
+		time.Sleep(time.Minute)
+		settle("2", consumer.Abandoned)
+		settle("1", consumer.Handled)
+		time.Sleep(time.Minute)
+		settle("2", consumer.Dropped) // redelivered
+		last := time.Now()
+		if took := (<-ended).Sub(last); took != 2*time.Second || q.left() != nil {
+			t.Errorf("the dump ended %v after the last event, want 2 s: %v", took, q.left())
+		}
+		settle("3", consumer.Abandoned)
+		last = time.Now()
+		if took := (<-ended).Sub(last); took != 2*time.Second+answerTimeout || q.left() == nil {
+			t.Errorf("the dump ended %v after an event that is not settled: %v", took, q.left())
+		}
+	})
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -118,6 +119,28 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 				t.Errorf("exit code %d, want %d and %q:\n%s%s", code, exitBroken, c.want, out, errOut)
 			}
 		})
+	}
+}
+
+// The table has the number of all breaches, also after many of another promise.
+func TestVerifyCountsTheBreachesOfEachPromise(t *testing.T) {
+	var topic, store strings.Builder
+	for n := range 101 {
+		fmt.Fprintf(&topic, `{"id":"ghost%d","session":"g%d","subject":"Created","version":1,"sequence":1}`+"\n", n, n)
+		fmt.Fprintf(&store, `{"kind":"aggregate","id":"c%d","version":1,"sequence":1}`+"\n", n)
+	}
+	code, out, _ := verifyFiles(t, goodHistory, goodTopic+topic.String(), goodStore+store.String(), "-o", "json")
+	var r report
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitBroken {
+		t.Fatalf("exit code %d, %v: %s", code, err, out)
+	}
+	for i, want := range []int{101, 1, 0, 0, 101} {
+		if p := r.Promises[i]; p.Broken != want {
+			t.Errorf("%s: %d breaches, want %d", p.ID, p.Broken, want)
+		}
+	}
+	if n := len(r.Breaches); n != 43 {
+		t.Errorf("%d lines, want 20 examples and the number of the others for each of two promises, and one breach of I2: %q", n, r.Breaches)
 	}
 }
 

@@ -154,14 +154,8 @@ func (s *summary) add(o *Outcome) {
 	s.Simulated += o.Simulated
 	s.Slowest = max(s.Slowest, o.Run.Settled.Arrived)
 	s.Reported += len(o.Run.Reported)
-	for _, v := range o.Violations {
-		switch {
-		case strings.HasPrefix(v, "I3"):
-			s.Order++
-		case strings.HasPrefix(v, "I2"):
-			s.Lost++
-		}
-	}
+	s.Order += o.Broken["I3"]
+	s.Lost += o.Broken["I2"]
 	if s.here == warm {
 		s.heap[0] = heap()
 	}

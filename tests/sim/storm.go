@@ -15,6 +15,7 @@ import (
 // Outcome is the result of a run.
 type Outcome struct {
 	Violations []string
+	Broken     map[string]int // breaches by promise
 	Run        *verify.Run
 	Counts     map[string]int // faults by kind
 	Duplicates int64          // messages that the broker dropped
@@ -62,8 +63,9 @@ func Execute(t *testing.T, p *Plan) *Outcome {
 		load.Stop()
 		s.begun.Wait()
 		run := s.w.Settle()
+		report := run.Report()
 		o = &Outcome{
-			Violations: run.Verify(), Run: run, Counts: s.counts, Duplicates: s.w.Duplicates(), Shops: s.plan.Topology.Shops, Sold: s.w.Sold(),
+			Violations: report.Lines(), Broken: report.Broken, Run: run, Counts: s.counts, Duplicates: s.w.Duplicates(), Shops: s.plan.Topology.Shops, Sold: s.w.Sold(),
 			Simulated: time.Since(began), Trace: s.w.Trace(),
 		}
 		for _, n := range load.Requests() {

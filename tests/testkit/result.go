@@ -1,7 +1,6 @@
 package testkit
 
 import (
-	"strings"
 	"testing"
 
 	"feedbox/infrastructure/lab/verify"
@@ -21,15 +20,11 @@ func Record(t testing.TB, r Result) {
 func Judge(t testing.TB, run *verify.Run, r *Result) {
 	t.Helper()
 	t.Log(run.Summary())
-	for _, breach := range run.Verify() {
+	report := run.Report()
+	for _, breach := range report.Lines() {
 		t.Error(breach)
-		switch {
-		case strings.HasPrefix(breach, "I2"):
-			r.Lost++
-		case strings.HasPrefix(breach, "I3"):
-			r.OrderViolations++
-		case strings.HasPrefix(breach, "I4"):
-			r.DuplicatesSeen++
-		}
 	}
+	r.Lost += int64(report.Broken["I2"])
+	r.OrderViolations += int64(report.Broken["I3"])
+	r.DuplicatesSeen += int64(report.Broken["I4"])
 }

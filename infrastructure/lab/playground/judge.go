@@ -62,9 +62,9 @@ type round struct {
 	messages       []verify.Message
 	arrived        map[string]int // distinct ids, by contact
 	ids            map[string]bool
-	over           time.Time // when its load had ended; zero before
-	live           []string  // breaches of order and duplicates so far
-	checked        int       // number of messages when live was computed
+	over           time.Time     // when its load had ended; zero before
+	live           verify.Report // breaches of order and duplicates so far
+	checked        int           // number of messages when live was computed
 }
 
 const (
@@ -231,19 +231,30 @@ func (j *judge) state() Verdict {
 	v.Broken = maps.Clone(v.Broken)
 	v.Breaches = slices.Clone(v.Breaches)
 	for _, r := range j.open {
-		for _, breach := range r.live {
-			v.add(breach)
-		}
+		v.merge(r.live)
 	}
 	return v
 }
 
-// add counts a breach and keeps its text. If there are too many texts, it drops the oldest of
-// the promise with the most, so that many breaches of one promise do not hide one of another.
-func (v *Verdict) add(breach string) {
-	if id := verify.PromiseOf(breach); id != "" {
-		v.Broken[id]++
+// merge adds the breaches of a report.
+func (v *Verdict) merge(r verify.Report) {
+	for id, n := range r.Broken {
+		v.Broken[id] += n
 	}
+	for _, breach := range r.Examples {
+		v.keep(breach)
+	}
+}
+
+// add counts a breach and keeps its text.
+func (v *Verdict) add(breach string) {
+	v.Broken[verify.PromiseOf(breach)]++
+	v.keep(breach)
+}
+
+// keep keeps the text of a breach. If there are too many texts, it drops the oldest of the promise
+// with the most, so that many breaches of one promise do not hide one of another.
+func (v *Verdict) keep(breach string) {
 	v.Breaches = append(v.Breaches, breach)
 	if len(v.Breaches) <= maxBreaches {
 		return

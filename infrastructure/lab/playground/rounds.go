@@ -34,10 +34,7 @@ func (j *judge) checkOrder(r *round) {
 		return
 	}
 	run.StoreOfMessages()
-	live := slices.DeleteFunc(run.Verify(), func(breach string) bool {
-		id := verify.PromiseOf(breach)
-		return id != "I3" && id != "I4"
-	})
+	live := run.Report().Only(func(id string) bool { return id == "I3" || id == "I4" })
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	r.live, r.checked = live, len(run.Messages)
@@ -73,12 +70,11 @@ func (j *judge) close(ctx context.Context, r *round, now time.Time) error {
 	defer j.mu.Unlock()
 	run.Acked, run.Unknown, run.LostCreates, run.Messages = r.acked, r.unknown, r.lostCreates, r.messages
 	waits := slices.ContainsFunc(run.Events, func(e verify.Event) bool { return run.Parked[e.ID] && !r.ids[e.ID] })
-	breaches := run.Verify()
-	missing := slices.ContainsFunc(breaches, func(breach string) bool { return verify.PromiseOf(breach) == "I2" })
-	if missing && patient || waits && since < parkedPatience {
+	report := run.Report()
+	if report.Broken["I2"] > 0 && patient || waits && since < parkedPatience {
 		return nil
 	}
-	j.finish(r, &run, breaches)
+	j.finish(r, &run, report)
 	return nil
 }
 
@@ -89,10 +85,8 @@ func (j *judge) isStalled(now time.Time) bool {
 }
 
 // finish adds a judged round to the verdict and drops its data. The caller holds mu.
-func (j *judge) finish(r *round, run *verify.Run, breaches []string) {
-	for _, breach := range breaches {
-		j.verdict.add(breach)
-	}
+func (j *judge) finish(r *round, run *verify.Run, report verify.Report) {
+	j.verdict.merge(report)
 	j.verdict.Rounds++
 	j.verdict.Contacts += len(run.Aggregates)
 	j.verdict.Events += len(run.Events)

@@ -1,6 +1,11 @@
 package verify
 
-import "strings"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // Promise is one of the promises that hold for every run.
 type Promise struct{ ID, Text string }
@@ -14,8 +19,54 @@ var Promises = []Promise{
 	{"I5", "every message is a stored event"},
 }
 
-// PromiseOf returns the ID of the promise that a breach of Verify is about; "" for the line
-// that reports more breaches.
+// Report is the result of a Run.
+type Report struct {
+	// Broken counts the breaches of each promise, by its ID; "" for breaches without one.
+	Broken map[string]int
+	// Examples has some breaches of each broken promise, with the ids involved.
+	Examples []string
+}
+
+// maxExamples is the number of examples of each promise. It has its own limit, because the many
+// breaches of one promise would otherwise hide the few of another.
+const maxExamples = 20
+
+// violations is a Report that is being built.
+type violations Report
+
+func (v *violations) add(format string, args ...any) {
+	breach := fmt.Sprintf(format, args...)
+	id := PromiseOf(breach)
+	if v.Broken[id]++; v.Broken[id] <= maxExamples {
+		v.Examples = append(v.Examples, breach)
+	}
+}
+
+// Only returns the breaches of the promises that keep selects.
+func (r Report) Only(keep func(id string) bool) Report {
+	kept := Report{Broken: maps.Clone(r.Broken)}
+	maps.DeleteFunc(kept.Broken, func(id string, _ int) bool { return !keep(id) })
+	for _, breach := range r.Examples {
+		if keep(PromiseOf(breach)) {
+			kept.Examples = append(kept.Examples, breach)
+		}
+	}
+	return kept
+}
+
+// Lines returns the examples, and a line for each promise that has more breaches.
+func (r Report) Lines() []string {
+	lines := slices.Clone(r.Examples)
+	for _, id := range slices.Sorted(maps.Keys(r.Broken)) {
+		if more := r.Broken[id] - maxExamples; more > 0 {
+			lines = append(lines, strings.TrimSpace(fmt.Sprintf("... and %d more %s", more, id)))
+		}
+	}
+	return lines
+}
+
+// PromiseOf returns the ID of the promise that a breach is about; "" for the lines that report
+// more breaches.
 func PromiseOf(breach string) string {
 	id, _, _ := strings.Cut(breach, " ")
 	if !strings.HasPrefix(id, "I") {

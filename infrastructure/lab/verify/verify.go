@@ -84,8 +84,10 @@ type Run struct {
 	Other []string
 }
 
-// Verify checks the promises of the outbox and returns every breach with the ids involved.
-// No breach means that the promises were kept.
+// Verify returns the lines of Report. No line means that the promises were kept.
+func (r Run) Verify() []string { return r.Report().Lines() }
+
+// Report checks the promises of the outbox.
 //
 //	I1 atomic   an aggregate's version n is stored with its events, or not at all
 //	I2 no loss  every acknowledged change is stored, every stored event arrived or is parked
@@ -99,8 +101,8 @@ type Run struct {
 //	I10 ids     no event was sent under two ids
 //
 // The test itself must check I9: bounded memory, and no leaked goroutine.
-func (r Run) Verify() []string {
-	var v violations
+func (r Run) Report() Report {
+	v := violations{Broken: make(map[string]int)}
 	events := make(map[string]Event, len(r.Events))
 	perKey := make(map[string][]Event)
 	for _, e := range r.Events {
@@ -116,7 +118,7 @@ func (r Run) Verify() []string {
 	for _, other := range r.Other {
 		v.add("%s", other)
 	}
-	return v
+	return Report(v)
 }
 
 func (r Run) verifyStore(v *violations, perKey map[string][]Event) {
@@ -195,19 +197,6 @@ func (r Run) verifyMessages(v *violations, events map[string]Event) {
 		if !arrived[id] && !r.Parked[id] && !reported.cover(e.Key, e.Sequence, e.Sequence) {
 			v.add("I2 event %s (%s, key %s, sequence %d) never arrived", id, e.Action, e.Key, e.Sequence)
 		}
-	}
-}
-
-// violations collects a bounded number of breaches.
-type violations []string
-
-func (v *violations) add(format string, args ...any) {
-	const most = 50
-	switch {
-	case len(*v) < most:
-		*v = append(*v, fmt.Sprintf(format, args...))
-	case len(*v) == most:
-		*v = append(*v, "... and more")
 	}
 }
 

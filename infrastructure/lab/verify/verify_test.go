@@ -1,6 +1,8 @@
 package verify
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +60,36 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 				t.Fatalf("violations %q, want one starting with %q", got, c.want)
 			}
 		})
+	}
+}
+
+// Many breaches of one promise must not hide those of another, nor end the count.
+func TestReportCountsAllBreachesOfEachPromise(t *testing.T) {
+	const many = 101
+	run := goodRun()
+	for n := range many {
+		run.Messages = append(run.Messages, Message{fmt.Sprint("ghost", n), "a", "Name", int64(n + 3), int64(n + 4)})
+		run.Events = append(run.Events, event(fmt.Sprint("lost", n), fmt.Sprint("key", n), "Created", 1, 1))
+	}
+	run.Messages = append(run.Messages, run.Messages[0])
+	run.Other = []string{"I6 of the test", "a failure of the test"}
+	report := run.Report()
+	want := map[string]int{"I1": many, "I2": many, "I4": 1, "I5": many, "I6": 1, "": 1}
+	if !maps.Equal(report.Broken, want) {
+		t.Errorf("counted %v, want %v", report.Broken, want)
+	}
+	lines := strings.Join(run.Verify(), "\n")
+	if n := strings.Count(lines, "\n") + 1; n != 3*(maxExamples+1)+3 {
+		t.Errorf("%d lines, want %d examples and a line with the number of the others:\n%s", n, maxExamples, lines)
+	}
+	for _, line := range []string{"\n... and 81 more I5", "\nI4 message e1", "\na failure of the test"} {
+		if !strings.Contains(lines, line) {
+			t.Errorf("%q is missing:\n%s", line, lines)
+		}
+	}
+	ghosts := report.Only(func(id string) bool { return id == "I5" })
+	if len(ghosts.Broken) != 1 || ghosts.Broken["I5"] != many || len(ghosts.Examples) != maxExamples {
+		t.Errorf("of one promise: %v with %d examples", ghosts.Broken, len(ghosts.Examples))
 	}
 }
 
