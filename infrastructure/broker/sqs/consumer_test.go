@@ -1,9 +1,12 @@
 package sqs_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -96,6 +99,79 @@ func events(keys, each int) []relay.Group {
 	return all
 }
 
+// unextended is a transport to a service that cannot extend the first delivery of the event with this id.
+type unextended struct {
+	id string
+
+	mu      sync.Mutex // guards the fields below
+	receipt string
+	since   time.Time // of the first refusal
+}
+
+// lost reports whether the visibility has ended.
+func (u *unextended) lost() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.since.IsZero() && time.Since(u.since) > 4*time.Second
+}
+
+func (u *unextended) RoundTrip(r *http.Request) (*http.Response, error) {
+	var sent struct {
+		QueueURL string `json:"QueueUrl"`
+		Entries  []map[string]any
+	}
+	refused := []any{}
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ChangeMessageVisibilityBatch") {
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			return nil, err
+		}
+		u.mu.Lock()
+		sent.Entries = slices.DeleteFunc(sent.Entries, func(e map[string]any) bool {
+			if e["ReceiptHandle"] != u.receipt {
+				return false
+			}
+			refused = append(refused, map[string]any{"Id": e["Id"], "Code": "InternalError"})
+			if u.since.IsZero() {
+				u.since = time.Now()
+			}
+			return true
+		})
+		u.mu.Unlock()
+		body, err := json.Marshal(sent)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	got := map[string]any{}
+	status, header := http.StatusOK, http.Header{"Content-Type": {"application/x-amz-json-1.0"}}
+	if sent.QueueURL == "" || len(sent.Entries) > 0 {
+		response, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = response.Body.Close() }()
+		if err := json.NewDecoder(response.Body).Decode(&got); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		status = response.StatusCode
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	messages, _ := got["Messages"].([]any)
+	for _, m := range messages {
+		if m := m.(map[string]any); u.receipt == "" && m["Attributes"].(map[string]any)["MessageDeduplicationId"] == u.id {
+			u.receipt = m["ReceiptHandle"].(string)
+		}
+	}
+	if len(refused) > 0 {
+		got["Failed"] = refused
+	}
+	body, err := json.Marshal(got)
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
+}
+
 func testConsumer(t *testing.T, endpoint string) {
 	// Handlers fail, consumers restart, and requests and responses are lost. Every event has one effect,
 	// in the order of its key.
@@ -177,6 +253,38 @@ func testConsumer(t *testing.T, endpoint string) {
 		all := events(3, 2)
 		q.publish(t, all)
 		ledger.Judge(t, all)
+	})
+
+	// The service refuses to extend one event in the middle of its key, whose handler fails meanwhile.
+	t.Run("an event whose visibility is lost is handled before later events of its key", func(t *testing.T) {
+		t.Parallel()
+		q := newQueue(t, endpoint, "lost")
+		q.publish(t, events(1, 4))
+		unextended := &unextended{id: "0-2"}
+		var mu sync.Mutex
+		var handled []string
+		o := sqs.ConsumerOptions{Wait: time.Second, Visibility: 2 * time.Second}
+		o.RetryDelay, o.RetryDelayMax, o.Attempts = 100*time.Millisecond, 100*time.Millisecond, -1
+		c, err := sqs.NewConsumer(client(endpoint, unextended), q.url, func(_ context.Context, e *consumer.Event) error {
+			if e.ID == "0-2" && !unextended.lost() {
+				return errors.New("not now")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			handled = append(handled, e.ID)
+			return nil
+		}, &o)
+		servers.Consume(t, c, err)
+		testkit.Eventually(t, time.Minute, "all events", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Contains(handled, "0-4")
+		})
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"0-1", "0-2", "0-3", "0-4"}; !slices.Equal(handled, want) {
+			t.Errorf("handled %q, want %q", handled, want)
+		}
 	})
 
 	t.Run("dead letters have the reason", func(t *testing.T) {

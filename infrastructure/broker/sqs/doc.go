@@ -39,7 +39,8 @@
 //	                   +-- stop: released (visibility 0)                       redelivered: dropped
 //
 //	from every state, if the visibility is refused or not extended in time: contexts of handlers end
-//	with consumer.ErrLockLost, and SQS redelivers the message to any consumer
+//	with consumer.ErrLockLost, and SQS redelivers the message to any consumer. The same happens to all
+//	unsettled messages of its group, because they must not overtake it
 //
 // Invariants:
 //

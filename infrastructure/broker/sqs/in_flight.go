@@ -24,7 +24,7 @@ type run struct {
 	settled chan *message       // to be deleted; its capacity is MaxInFlight, so that sends never block
 	room    *semaphore.Weighted // for messages in flight and those that running requests may return
 
-	mu       sync.Mutex // guards inFlight
+	mu       sync.Mutex // guards inFlight and message.settled
 	inFlight map[*message]bool
 }
 
@@ -34,6 +34,7 @@ type message struct {
 	owned   context.Context //nolint:containedctx // ends when SQS may redeliver the message
 	lose    context.CancelCauseFunc
 	expires time.Time        // end of its visibility timeout
+	settled bool             // handled and recorded; it only remains to be deleted
 	out     consumer.Outcome // set when it is settled
 }
 
@@ -51,7 +52,9 @@ func (r *run) track(working context.Context, received *types.Message) *handling.
 	return &handling.Delivery{
 		Event: event(received), Context: m.owned,
 		Complete: func(out consumer.Outcome) {
-			m.out = out
+			r.mu.Lock()
+			m.settled, m.out = true, out
+			r.mu.Unlock()
 			r.settled <- m
 		},
 		DeadLetter: func(ctx context.Context, reason *consumer.DeadLetterError) error {
@@ -60,16 +63,33 @@ func (r *run) track(working context.Context, received *types.Message) *handling.
 	}
 }
 
-// untrack ends the context of a message and releases its room. It may be called more than once.
+// untrack ends the context of a message and releases its room. It may be called more than once. A cause
+// means that the message is lost. Then all unsettled messages of its group are lost with it: SQS does not
+// redeliver it while they are in flight, and to handle them would make it stale. A settled message loses
+// only itself, because a repeat of it is dropped.
 func (r *run) untrack(m *message, cause error) {
-	m.lose(cause)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if cause != nil && r.inFlight[m] && !m.settled {
+		for other := range r.inFlight {
+			if !other.settled && other.group() == m.group() {
+				r.remove(other, cause)
+			}
+		}
+	}
+	r.remove(m, cause)
+}
+
+// remove is untrack of one message, with mu held.
+func (r *run) remove(m *message, cause error) {
+	m.lose(cause)
 	if r.inFlight[m] {
 		delete(r.inFlight, m)
 		r.room.Release(1)
 	}
 }
+
+func (m *message) group() string { return m.Attributes["MessageGroupId"] }
 
 // expiring returns the messages whose visibility ends within d.
 func (r *run) expiring(d time.Duration) (messages []*message) {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,6 +72,49 @@ func TestMessageIsLostWhenItsVisibilityIsNotExtended(t *testing.T) {
 		}
 		if r.room.TryAcquire(1) != c.lost || (len(r.inFlight) == 0) != c.lost {
 			t.Errorf("%s: %d messages are in flight", c.name, len(r.inFlight))
+		}
+	}
+}
+
+// SQS does not redeliver a lost message while others of its group are in flight, so the group is lost with
+// it. A settled message only waits for its deletion, which also ends its visibility.
+func TestLostMessageEndsTheHoldOfItsGroup(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, lost string
+		want       []string // in flight afterwards
+	}{
+		{"unsettled", "a2", []string{"a1 settled", "b1"}},
+		{"settled", "a1 settled", []string{"a2", "a3", "b1"}},
+	} {
+		r := &run{Consumer: &Consumer{opts: ConsumerOptions{Visibility: time.Hour}}, inFlight: map[*message]bool{}, settled: make(chan *message, 1), room: semaphore.NewWeighted(4)}
+		if !r.room.TryAcquire(4) {
+			t.Fatal("no room")
+		}
+		for _, name := range []string{"a1 settled", "a2", "a3", "b1"} {
+			d := r.track(t.Context(), &types.Message{MessageId: &name, Attributes: map[string]string{"MessageGroupId": name[:1]}})
+			if name == "a1 settled" {
+				d.Complete(consumer.Outcome{})
+			}
+		}
+		all := maps.Clone(r.inFlight)
+		for m := range all {
+			if *m.MessageId == c.lost {
+				r.untrack(m, consumer.ErrLockLost)
+				r.untrack(m, consumer.ErrLockLost) // of a request that was running
+			}
+		}
+		var left []string
+		for m := range all {
+			if r.inFlight[m] {
+				left = append(left, *m.MessageId)
+			}
+			if lost := errors.Is(context.Cause(m.owned), consumer.ErrLockLost); lost == r.inFlight[m] {
+				t.Errorf("%s: %s is lost: %v, in flight: %v", c.name, *m.MessageId, lost, r.inFlight[m])
+			}
+		}
+		if slices.Sort(left); !slices.Equal(left, c.want) || !r.room.TryAcquire(int64(4-len(c.want))) {
+			t.Errorf("%s: %q are in flight, want %q and room for the others", c.name, left, c.want)
 		}
 	}
 }
