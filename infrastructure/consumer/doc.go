@@ -11,7 +11,7 @@
 // key, so that a kit can drop duplicates:
 //
 //	duplicate, stale -> settled without the handler
-//	gap              -> waits a few redeliveries for the missing event, then as fresh
+//	gap              -> waits a few times for the missing event, then as fresh
 //	fresh            -> Handler   nil                -> recorded in the inbox, settled
 //	                              DeadLetter, Defer  -> dead-lettered or deferred, then recorded
 //	                              any other error    -> retried after a backoff, before

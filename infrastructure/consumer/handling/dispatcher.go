@@ -47,6 +47,7 @@ type Delivery struct {
 	// completed afterwards.
 	DeadLetter func(ctx context.Context, reason *consumer.DeadLetterError) error
 
+	progress        Progress
 	failures        int // consecutive, of any kind
 	handlerFailures int
 }
@@ -139,7 +140,7 @@ func (d *Dispatcher) serve(ctx context.Context, key string) {
 		}
 		handlerFailed := false
 		if loaded = out.Err == nil; loaded {
-			handlerFailed = k.Process(m.Context, &out)
+			handlerFailed = k.Process(m.Context, &out, &m.progress)
 		}
 		<-d.permits
 		if !d.settle(ctx, k, m, out, handlerFailed) {
@@ -187,7 +188,7 @@ func (d *Dispatcher) acquirePermit(ctx context.Context, m *Delivery) bool {
 // settle completes or dead-letters a delivery, or inserts it at the front of its queue again and waits
 // for the backoff. It reports whether the mark of k is still that of the inbox.
 func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, out consumer.Outcome, handlerFailed bool) (loaded bool) {
-	loaded = out.Err == nil || handlerFailed || errors.Is(out.Err, errWaitForMissing)
+	loaded = out.Err == nil || handlerFailed || IsWait(out.Err)
 	if handlerFailed && m.Context.Err() == nil {
 		m.handlerFailures++
 		if reason := d.deadLetterReason(m, out.Err); reason != nil {
@@ -210,7 +211,9 @@ func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, o
 	out.Action = consumer.Abandoned
 	d.runner.Observe(m.Context, out)
 	m.failures++
-	m.Event.DeliveryCount++
+	if !IsWait(out.Err) {
+		m.Event.DeliveryCount++
+	}
 	d.mu.Lock()
 	d.queues[m.Event.Key] = slices.Insert(d.queues[m.Event.Key], 0, m)
 	d.mu.Unlock()

@@ -19,11 +19,20 @@ type KeyProcessor struct {
 	last consumer.Mark
 }
 
+// Progress is the state of a delivery over its attempts in this process. The broker's count of deliveries
+// does not serve, because it also counts deliveries that were never handled.
+type Progress struct {
+	GapWaits int // waits for a missing event
+}
+
 // Load reads the mark of the key from the inbox.
 func (k *KeyProcessor) Load(ctx context.Context, key string) (err error) {
 	k.last, err = k.Inbox.Last(ctx, key)
 	return err
 }
+
+// IsWait reports whether err delays an event until an earlier one of its key arrives.
+func IsWait(err error) bool { return errors.Is(err, errWaitForMissing) }
 
 // errWaitForMissing delays an event that was delivered before its predecessor.
 var errWaitForMissing = errors.New("an earlier event of the key is missing; waiting for it to arrive")
@@ -33,7 +42,7 @@ var errWaitForMissing = errors.New("an earlier event of the key is missing; wait
 // to be dead-lettered or deferred must be recorded by the caller after the broker has accepted that:
 // if it were recorded before, a failed attempt would lose the event. handlerFailed reports whether
 // the error is the handler's.
-func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome) (handlerFailed bool) {
+func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Progress) (handlerFailed bool) {
 	e := out.Event
 	switch out.Verdict = consumer.Judge(k.last, e); out.Verdict {
 	case consumer.Duplicate, consumer.Stale:
@@ -41,7 +50,8 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome) (hand
 		return false
 	case consumer.Gap:
 		out.Missing = e.Sequence - k.last.Sequence - 1
-		if e.DeliveryCount <= k.GapDeliveries {
+		if p.GapWaits < k.GapDeliveries {
+			p.GapWaits++
 			out.Err = errWaitForMissing
 			return false
 		}
@@ -57,6 +67,11 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome) (hand
 // IsGap reports whether an event before e has not been handled.
 func (k *KeyProcessor) IsGap(e *consumer.Event) bool {
 	return consumer.Judge(k.last, e) == consumer.Gap
+}
+
+// IsFresh reports whether e is the next event of the key.
+func (k *KeyProcessor) IsFresh(e *consumer.Event) bool {
+	return consumer.Judge(k.last, e) == consumer.Fresh
 }
 
 // Record stores the mark of an event in the inbox.

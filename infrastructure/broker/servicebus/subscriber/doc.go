@@ -34,10 +34,15 @@
 //	an event, by the verdict of the inbox:
 //
 //	duplicate, stale -> complete
-//	gap              -> abandon a few times, then as fresh
+//	gap              -> wait a few times with the lock held, for the missing event or for others
+//	                    of the session that are not after a gap; then as fresh
 //	fresh            -> Handler   nil                -> record, complete
 //	                              DeadLetter, Defer  -> dead-letter or defer, record
 //	                              any other error    -> backoff with the lock held, abandon, close
+//
+// Only an event that the handler has refused is abandoned, because each abandoned delivery counts towards
+// MaxDeliveryCount. A failure of the inbox closes the session after a backoff, which returns its events
+// without a count.
 //
 // Invariants:
 //

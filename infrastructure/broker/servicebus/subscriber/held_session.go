@@ -3,11 +3,10 @@ package subscriber
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/Azure/go-amqp"
 
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/handling"
@@ -17,8 +16,9 @@ import (
 type heldSession struct {
 	p       *SessionProcessor
 	session *accepted
-	public  *Session           // for handlers
-	queue   chan *amqp.Message // received, in order; closed when the link ends
+	public  *Session      // for handlers
+	queue   chan *message // received, in order; closed when the link ends
+	waiting []*message    // taken from the queue; the first is after a gap
 	lose    context.CancelCauseFunc
 	key     handling.KeyProcessor
 	permit  bool          // whether this session holds a permit
@@ -36,7 +36,7 @@ func (p *SessionProcessor) hold(ctx, working context.Context, s *accepted) {
 	h := &heldSession{
 		p: p, session: s, public: &Session{id: s.id, link: s.link}, lose: lose,
 		key:   handling.KeyProcessor{Runner: &p.runner, Inbox: p.opts.Inbox, GapDeliveries: p.opts.GapDeliveries},
-		queue: make(chan *amqp.Message, p.opts.Prefetch), observed: closed,
+		queue: make(chan *message, p.opts.Prefetch), observed: closed,
 	}
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var read sync.WaitGroup
@@ -73,7 +73,7 @@ func (h *heldSession) read(ctx context.Context) {
 			return
 		}
 		select {
-		case h.queue <- m: // the queue has room for the whole credit
+		case h.queue <- &message{Message: m, event: newEvent(h.session.id, m)}: // the queue has room for the whole credit
 		case <-ctx.Done():
 			return
 		}
@@ -105,39 +105,29 @@ func (h *heldSession) run(ctx, locked context.Context) {
 	}
 }
 
-// acquirePermit blocks until there is a permit. It reports false if one of the contexts ends first.
-func (h *heldSession) acquirePermit(ctx, locked context.Context) bool {
-	select {
-	case h.p.permits <- struct{}{}:
-		h.permit = true
-	case <-ctx.Done():
-	case <-locked.Done():
-	}
-	return h.permit
-}
-
-func (h *heldSession) releasePermit() {
-	if h.permit {
-		h.permit = false
-		<-h.p.permits
-	}
-}
-
 // handleQueued handles m and the messages in the queue. It reports whether the session may continue.
-func (h *heldSession) handleQueued(ctx, locked context.Context, m *amqp.Message, began time.Time) bool {
+func (h *heldSession) handleQueued(ctx, locked context.Context, m *message, began time.Time) bool {
 	for ; m != nil; m = h.queued() {
 		if ctx.Err() != nil || locked.Err() != nil || !h.deliver(ctx, locked, m) || h.failed.Load() {
 			return false
 		}
-		if h.p.opts.SessionMax > 0 && time.Since(began) >= h.p.opts.SessionMax {
+		// Not while a message waits, because its waits would begin again with the next session.
+		if h.p.opts.SessionMax > 0 && len(h.waiting) == 0 && time.Since(began) >= h.p.opts.SessionMax {
 			return false
 		}
 	}
 	return locked.Err() == nil
 }
 
-// queued returns the next message in the queue, or nil if it is empty.
-func (h *heldSession) queued() *amqp.Message {
+// queued returns the next message, or nil if there is none. A message after a gap comes after those that
+// are not.
+func (h *heldSession) queued() *message {
+	if len(h.waiting) > 0 {
+		i := max(0, slices.IndexFunc(h.waiting, func(m *message) bool { return !h.key.IsGap(m.event) }))
+		m := h.waiting[i]
+		h.waiting = slices.Delete(h.waiting, i, i+1)
+		return m
+	}
 	select {
 	case m := <-h.queue: // nil if it is closed
 		return m
@@ -147,7 +137,7 @@ func (h *heldSession) queued() *amqp.Message {
 }
 
 // nextMessage waits for the next message. It returns nil if the session must be closed.
-func (h *heldSession) nextMessage(ctx, locked context.Context) *amqp.Message {
+func (h *heldSession) nextMessage(ctx, locked context.Context) *message {
 	timer := time.NewTimer(h.p.opts.SessionIdle)
 	defer timer.Stop()
 	select {
@@ -163,15 +153,17 @@ func (h *heldSession) nextMessage(ctx, locked context.Context) *amqp.Message {
 
 // deliver handles and settles one message. It reports whether the session may continue, which it must not
 // after an abandoned event, because later events would overtake it.
-func (h *heldSession) deliver(ctx, locked context.Context, m *amqp.Message) bool {
-	out := &consumer.Outcome{Event: newEvent(h.session.id, m)}
+func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
+	out := &consumer.Outcome{Event: m.event}
 	h.p.runner.Received(ctx)
-	h.key.Process(locked, out)
+	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && !handlerFailed {
+		return h.wait(ctx, locked, m, out)
+	}
 	previous, observed := h.observed, make(chan struct{})
 	h.observed = observed
 	finish := func(ctx context.Context) {
 		defer close(observed)
-		if !settle(ctx, h.session.Receiver, m, out) {
+		if !settle(ctx, h.session.Receiver, m.Message, out) {
 			h.failed.Store(true)
 		}
 		<-previous // so that outcomes are observed in order
@@ -199,4 +191,44 @@ func (h *heldSession) deliver(ctx, locked context.Context, m *amqp.Message) bool
 		}
 	}
 	return out.Action != consumer.Abandoned
+}
+
+// wait keeps a message that waits for an earlier one of its key, or whose inbox failed, with the lock held.
+// It does not abandon it, because the broker would count that as a delivery and dead-letter an event that
+// no handler has refused. It reports whether the session may continue. Otherwise the session is closed,
+// which returns the message without a count.
+func (h *heldSession) wait(ctx, locked context.Context, m *message, out *consumer.Outcome) bool {
+	defer h.p.runner.Released(ctx)
+	<-h.observed // so that outcomes are observed in order
+	out.Action = consumer.Abandoned
+	h.p.runner.Observe(locked, *out)
+	h.releasePermit() // for other sessions
+	if !handling.IsWait(out.Err) {
+		handling.Wait(ctx, locked, h.p.runner.Backoff(1))
+		return false
+	}
+	h.waiting = slices.Insert(h.waiting, 0, m)
+	timer := time.NewTimer(h.p.runner.Backoff(m.progress.GapWaits))
+	defer timer.Stop()
+	for over := false; !over; {
+		select {
+		case next := <-h.queue:
+			if next == nil {
+				return false
+			}
+			h.waiting = append(h.waiting, next)
+			over = h.key.IsFresh(next.event)
+		case <-timer.C:
+			if err := h.key.Load(locked, h.session.id); err != nil { // another process may have handled the missing event
+				h.p.runner.Log.WarnContext(ctx, "inbox unavailable", "session", h.session.id, "error", err)
+				return false
+			}
+			over = true
+		case <-ctx.Done():
+			return false
+		case <-locked.Done():
+			return false
+		}
+	}
+	return h.acquirePermit(ctx, locked)
 }

@@ -12,6 +12,13 @@ import (
 	"feedbox/infrastructure/consumer/handling"
 )
 
+// message is a received message.
+type message struct {
+	*amqp.Message
+	event    *consumer.Event
+	progress handling.Progress
+}
+
 func newEvent(key string, m *amqp.Message) *consumer.Event {
 	e := &consumer.Event{Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties}
 	handling.ReadProperties(e)

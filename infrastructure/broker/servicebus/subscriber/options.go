@@ -29,8 +29,9 @@ type SessionOptions struct {
 
 	// Inbox detects duplicates. Default: consumer.NewMemoryInbox(0).
 	Inbox consumer.Inbox
-	// GapDeliveries is how often an event after a gap is abandoned before it is handled without the
-	// missing event. Default 3; negative: handled at once.
+	// GapDeliveries is how often an event after a gap waits for the missing event, for RetryDelay and
+	// then twice that and so on, before it is handled without it. The session stays locked. Default 3;
+	// negative: handled at once.
 	GapDeliveries int
 	// RetryDelay is the pause of a session before a failed event is abandoned; it doubles with each
 	// delivery of the event up to RetryDelayMax. Defaults 1 s and 30 s.

@@ -122,6 +122,24 @@ func (p *SessionProcessor) awaitPermit(ctx context.Context) bool {
 	}
 }
 
+// acquirePermit blocks until there is a permit. It reports false if one of the contexts ends first.
+func (h *heldSession) acquirePermit(ctx, locked context.Context) bool {
+	select {
+	case h.p.permits <- struct{}{}:
+		h.permit = true
+	case <-ctx.Done():
+	case <-locked.Done():
+	}
+	return h.permit
+}
+
+func (h *heldSession) releasePermit() {
+	if h.permit {
+		h.permit = false
+		<-h.p.permits
+	}
+}
+
 // acquireKey blocks until the previous owner has released the key. It reports false if one of the contexts
 // ends first.
 func (p *SessionProcessor) acquireKey(ctx, locked context.Context, key string) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,6 +59,76 @@ func TestEventAfterAGapWaits(t *testing.T) {
 		settle(time.Minute)
 		stop()
 		d.wantOutcomes(t, "k.1 fresh handled", "k.3 gap abandoned", "k.3 gap abandoned", "k.3 gap handled")
+	})
+}
+
+// The subscription dead-letters an event after five deliveries. Waiting and failures of the inbox spend none.
+func TestOnlyRefusedEventsSpendDeliveries(t *testing.T) {
+	for _, failures := range []int{0, 8} {
+		inBubble(t, func(t *testing.T, d *broker) {
+			d.publish(t, "k", 1, 3, 4, 6)
+			inbox := &failing{MemoryInbox: consumer.NewMemoryInbox(0), left: failures}
+			stop := d.run(t, subscriber.SessionOptions{GapDeliveries: 8, Inbox: inbox}, func(_ context.Context, e *consumer.Event) error {
+				if e.DeliveryCount != 1 {
+					t.Errorf("delivery %d of %s", e.DeliveryCount, e.ID)
+				}
+				return nil
+			})
+			settle(10 * time.Minute)
+			stop()
+			want := append(slices.Repeat([]string{"k.1"}, failures), ids("k", 1, 1)...)
+			d.wantHandled(t, map[string][]string{"k": append(want, "k.3", "k.4", "k.6")})
+			if n := d.left(t); n != 0 {
+				t.Errorf("%d messages left", n)
+			}
+		})
+	}
+}
+
+// failing is an inbox that refuses the first marks.
+type failing struct {
+	*consumer.MemoryInbox
+	left int
+}
+
+func (f *failing) Record(ctx context.Context, key string, m consumer.Mark) error {
+	if f.left > 0 {
+		f.left--
+		return errors.New("not now")
+	}
+	return f.MemoryInbox.Record(ctx, key, m)
+}
+
+// The missing event is sent again while later ones wait, as after a replay.
+func TestMissingEventIsHandledBeforeThoseThatWait(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		d.publish(t, "k", 1, 3, 5, 1)
+		stop := d.run(t, subscriber.SessionOptions{}, nil)
+		settle(1500 * time.Millisecond)
+		d.wantHandled(t, map[string][]string{"k": ids("k", 1, 1)})
+		d.publish(t, "k", 4, 2)
+		settle(100 * time.Millisecond)
+		d.wantHandled(t, map[string][]string{"k": ids("k", 1, 5)})
+		stop()
+		if n := d.left(t); n != 0 {
+			t.Errorf("%d messages left", n)
+		}
+	})
+}
+
+func TestWaitForAMissingEventEndsWithTheDrain(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		d.publish(t, "k", 1, 3)
+		stop := d.run(t, subscriber.SessionOptions{Sessions: 1, RetryDelay: time.Hour, RetryDelayMax: time.Hour}, nil)
+		settle(5 * time.Minute) // the lock is renewed meanwhile
+		d.publish(t, "other", 1)
+		settle(time.Second)
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("stopped after %v", took)
+		}
+		d.wantOutcomes(t, "k.1 fresh handled", "k.3 gap abandoned", "other.1 fresh handled")
 	})
 }
 
