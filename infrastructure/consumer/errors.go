@@ -13,6 +13,9 @@ const (
 	ReasonUndecodable = "undecodable"
 	// ReasonAttempts marks an event whose handler failed Options.Attempts times in a row.
 	ReasonAttempts = "too_many_attempts"
+	// ReasonDeliveries marks an event that was passed to handlers too often without a result, for
+	// example because it makes their processes run out of memory.
+	ReasonDeliveries = "too_many_deliveries"
 	// ReasonCannotDefer marks an event whose handler returned Defer on a broker that cannot defer.
 	ReasonCannotDefer = "cannot_defer"
 )

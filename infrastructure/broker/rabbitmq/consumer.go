@@ -31,8 +31,8 @@ type ConsumerOptions struct {
 	Prefetch int
 }
 
-// NewConsumer returns a consumer of group, whose queues must exist (see Declare). It uses only Name
-// and Queues of group. It does no I/O and does not close the client. Do not share the client with a
+// NewConsumer returns a consumer of group, whose queues must exist (see Declare). It uses Name,
+// Queues and DeliveryLimit of group. It does no I/O and does not close the client. Do not share the client with a
 // publisher, because a broker short of memory or disk blocks the connections of publishers.
 func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *ConsumerOptions) (*Consumer, error) {
 	o := cmp.Or(opts, &ConsumerOptions{})
@@ -46,6 +46,10 @@ func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *Co
 	c.dispatcher, faults[2] = handling.NewDispatcher(source, advise, handler, o.Options)
 	if err := errors.Join(faults[:]...); err != nil {
 		return nil, fmt.Errorf("rabbitmq consumer: %w", err)
+	}
+	c.dispatcher.LimitDeliveries(c.group.DeliveryLimit)
+	if c.group.DeliveryLimit > 0 && o.Inbox == nil {
+		c.dispatcher.Log().Warn("deliveries are counted in memory only: DeliveryLimit needs a durable inbox", "group", c.group.Name)
 	}
 	return c, nil
 }

@@ -58,15 +58,15 @@ type consumers struct {
 	network cuttable
 }
 
-func newConsumers(t *testing.T, server *servers.RabbitMQ, name string, queues int) *consumers {
+func newConsumers(t *testing.T, server *servers.RabbitMQ, group rabbitmq.Group) *consumers {
 	t.Helper()
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = client.Close() })
-	c := &consumers{server: server, client: client, group: rabbitmq.Group{Name: name, Queues: queues}}
-	if err := rabbitmq.Declare(t.Context(), client, name, c.group); err != nil {
+	c := &consumers{server: server, client: client, group: group}
+	if err := rabbitmq.Declare(t.Context(), client, group.Name, group); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -131,7 +131,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		seed := uint64(time.Now().UnixNano())
 		t.Logf("seed %d", seed)
 		rnd := rand.New(rand.NewPCG(seed, 0))
-		c := newConsumers(t, server, "faults", 4)
+		c := newConsumers(t, server, rabbitmq.Group{Name: "faults", Queues: 4})
 		var ledger servers.Ledger
 		var tries atomic.Int64
 		handler := func(ctx context.Context, e *consumer.Event) error {
@@ -179,7 +179,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 	})
 
 	t.Run("failed event blocks only its key", func(t *testing.T) {
-		c := newConsumers(t, server, "waits", 1)
+		c := newConsumers(t, server, rabbitmq.Group{Name: "waits", Queues: 1})
 		var ledger servers.Ledger
 		var recovered atomic.Bool
 		c.start(t, func(ctx context.Context, e *consumer.Event) error {
@@ -198,7 +198,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 	})
 
 	t.Run("dead letters have the reason", func(t *testing.T) {
-		c := newConsumers(t, server, "letters", 2)
+		c := newConsumers(t, server, rabbitmq.Group{Name: "letters", Queues: 2})
 		var ledger servers.Ledger
 		var mu sync.Mutex
 		var outcomes []string
@@ -245,8 +245,60 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		})
 	})
 
+	// The handler of one event never returns, and each consumer dies with it. The events that the broker
+	// has sent in advance die as often.
+	t.Run("only events whose handlers died are dead-lettered", func(t *testing.T) {
+		const limit = 2
+		c := newConsumers(t, server, rabbitmq.Group{Name: "deaths", Queues: 1, DeliveryLimit: limit})
+		all := versions(groups(20, 2))
+		c.publish(t, all[:1]) // at the head of the queue
+		c.publish(t, all[1:])
+		var ledger servers.Ledger
+		var poison atomic.Int64
+		raw, err := amqp.Dial(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = raw.Close() }()
+		for range 3 * limit {
+			begun := make(chan struct{})
+			begin := sync.OnceFunc(func() { close(begun) })
+			o := rabbitmq.ConsumerOptions{Options: ledger.Options()}
+			o.Concurrency, o.DrainTimeout = 1, time.Millisecond
+			stop := c.start(t, func(ctx context.Context, e *consumer.Event) error {
+				if e.ID != "0-0" {
+					return ledger.Handle(ctx, e)
+				}
+				poison.Add(1)
+				begin()
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}, o)
+			testkit.Eventually(t, time.Minute, "a handler, or all other events", func() bool {
+				select {
+				case <-begun:
+					return true
+				default:
+					return ledger.Count() == 39
+				}
+			})
+			c.network.cut()
+			stop()
+		}
+		if n := poison.Load(); n < limit || n > 2*limit {
+			t.Errorf("the event was passed to a handler %d times, want %d to %d", n, limit, 2*limit)
+		}
+		letters := drain(t, raw, "deaths.dead-letters")
+		if len(letters) != 1 || letters[0].MessageId != "0-0" || letters[0].Headers[rabbitmq.HeaderDeadLetterReason] != consumer.ReasonDeliveries {
+			t.Errorf("%d dead letters, want that of 0-0: %+v", len(letters), letters)
+		}
+		if n := ledger.Count(); n != 39 {
+			t.Errorf("%d events handled, want all 39 others", n)
+		}
+	})
+
 	t.Run("stop finishes handlers and requeues the rest", func(t *testing.T) {
-		c := newConsumers(t, server, "stops", 1)
+		c := newConsumers(t, server, rabbitmq.Group{Name: "stops", Queues: 1})
 		var ledger servers.Ledger
 		begun, end := make(chan struct{}), make(chan struct{})
 		stop := c.start(t, func(ctx context.Context, e *consumer.Event) error {

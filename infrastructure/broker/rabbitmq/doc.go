@@ -82,6 +82,29 @@
 // An event may be unacknowledged for 30 minutes (consumer_timeout of the broker), including the
 // handlers and backoffs of earlier events of its key. After that the broker closes the channel.
 //
+// # Consumers that crash
+//
+// The queues have no delivery limit in the broker. It counts all events that were prefetched by a consumer
+// that ended, and would dead-letter events that no handler has seen. RabbitMQ 4 has a limit of 20 unless a
+// queue is declared with -1, which Declare does. A queue that was declared on RabbitMQ 3 has no limit there
+// and one of 20 after the upgrade: replace it (see Changing queues), or until then set a policy with a high
+// delivery-limit.
+//
+// With Group.DeliveryLimit the consumer counts itself, in its inbox, before it passes an event to the
+// handler. It counts only events that the broker has delivered more often than the limit, so an event is
+// dead-lettered after DeliveryLimit to 2 * DeliveryLimit deliveries to handlers.
+//
+// # Changing queues
+//
+// The broker refuses to declare a queue again with other arguments, and Declare returns its error. Queues
+// are replaced as follows. The order of each key is kept, because no event is in a queue meanwhile.
+//
+//  1. Stop the relay. Events stay in the store.
+//  2. Wait until the queues of the group are empty: rabbitmqctl list_queues name messages
+//  3. Stop the consumers of the group.
+//  4. Delete its queues: rabbitmqctl delete_queue NAME --if-empty
+//  5. Call Declare, and start the consumers and the relay.
+//
 // # Errors
 //
 // errors.go contains the table from reply codes of the broker to error classes of the relay.

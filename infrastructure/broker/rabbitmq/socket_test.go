@@ -64,3 +64,13 @@ func TestBurstIsWrittenAtItsEnd(t *testing.T) {
 		t.Error("the connection stays open after the buffer could not be written")
 	}
 }
+
+// RabbitMQ 4 limits the deliveries of a queue without a limit. Earlier versions refuse the argument.
+func TestDeliveryLimitOfTheBrokerIsDisabledWhereItExists(t *testing.T) {
+	t.Parallel()
+	for version, want := range map[string]bool{"3.8.9": false, "3.13.7": false, "4.0.0": true, "4.2.1-rc.1": true, "10.0.0": true, "": false, "unknown": false} {
+		if limitsDeliveries(version) != want {
+			t.Errorf("version %q: %v, want %v", version, !want, want)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -16,8 +18,9 @@ type Group struct {
 	// Queues is the number of queues that share the slots, and so the maximum number of active
 	// consumers. It cannot be changed while the queues contain events. Default 8, at most Slots.
 	Queues int
-	// DeliveryLimit is the number of deliveries after which a message whose consumers crashed is
-	// dead-lettered. Default: no limit.
+	// DeliveryLimit is the number of deliveries to a handler after which an event whose consumers crashed
+	// is dead-lettered (consumer.ReasonDeliveries). The consumer counts in its inbox, which must be
+	// durable, and begins after as many deliveries by the broker. Default: no limit.
 	DeliveryLimit int
 	// MaxBytes bounds the size of a queue. The broker refuses further messages, and the relay
 	// retries them. Default: no limit.
@@ -46,7 +49,7 @@ func (g Group) withDefaults() (Group, error) {
 // consumer, and a dead-letter queue. It does not change existing ones. It fails if they have different
 // properties.
 func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) error {
-	return c.open(ctx, declareTimeout, func(_ *session, ch *amqp.Channel) error {
+	return c.open(ctx, declareTimeout, func(s *session, ch *amqp.Channel) error {
 		defer func() { _ = ch.Close() }()
 		if err := ch.ExchangeDeclare(exchange, amqp.ExchangeDirect, true, false, false, false, nil); err != nil {
 			return fmt.Errorf("declare exchange %q: %w", exchange, err)
@@ -55,7 +58,8 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 		for _, g := range groups {
 			g, err := g.withDefaults()
 			if err == nil {
-				err = g.declare(ch, exchange)
+				version, _ := s.Properties["version"].(string)
+				err = g.declare(ch, exchange, version)
 			}
 			faults = append(faults, err)
 		}
@@ -81,7 +85,18 @@ func Check(ctx context.Context, c *Client, exchange string) error {
 	return nil
 }
 
-func (g Group) declare(ch *amqp.Channel, exchange string) error {
+// replaceQueues is the advice for queues that cannot be changed.
+const replaceQueues = "replace the queues as described in Changing queues of the package's documentation"
+
+// limitsDeliveries reports whether a broker of this version limits the deliveries of quorum queues that are
+// declared without a limit, to 20. Earlier ones do not, and refuse a negative limit.
+func limitsDeliveries(version string) bool {
+	major, _, _ := strings.Cut(version, ".")
+	n, err := strconv.Atoi(major)
+	return err == nil && n >= 4
+}
+
+func (g Group) declare(ch *amqp.Channel, exchange, version string) error {
 	if _, err := ch.QueueDeclare(g.deadLetters(), true, false, false, false, amqp.Table{"x-queue-type": "quorum"}); err != nil {
 		return fmt.Errorf("declare queue %q: %w", g.deadLetters(), err)
 	}
@@ -92,15 +107,19 @@ func (g Group) declare(ch *amqp.Channel, exchange string) error {
 		"x-overflow": "reject-publish", "x-dead-letter-strategy": "at-least-once",
 		"x-dead-letter-exchange": "", "x-dead-letter-routing-key": g.deadLetters(),
 	}
-	if g.DeliveryLimit > 0 {
-		args["x-delivery-limit"] = int32(g.DeliveryLimit)
+	if limitsDeliveries(version) {
+		args["x-delivery-limit"] = int32(-1) // no limit; see Consumers that crash in the documentation of the package
 	}
 	if g.MaxBytes > 0 {
 		args["x-max-length-bytes"] = g.MaxBytes
 	}
 	queues := g.queues()
 	for _, name := range queues {
-		if _, err := ch.QueueDeclare(name, true, false, false, false, args); err != nil {
+		_, err := ch.QueueDeclare(name, true, false, false, false, args)
+		if end, ok := errors.AsType[*amqp.Error](err); ok && end.Code == amqp.PreconditionFailed {
+			return fmt.Errorf("declare queue %q: it exists with other arguments, of another Group or of an earlier version; %s: %w", name, replaceQueues, err)
+		}
+		if err != nil {
 			return fmt.Errorf("declare queue %q: %w", name, err)
 		}
 	}

@@ -29,6 +29,7 @@ type Dispatcher struct {
 	inbox         consumer.Inbox
 	attempts      int
 	gapDeliveries int
+	deliveryLimit int
 	permits       chan struct{} // one held for each event that is being handled
 
 	mu      sync.Mutex             // guards queues
@@ -71,6 +72,10 @@ func NewDispatcher(source Source, advise func(err error) Advice, handler consume
 	d.permits = make(chan struct{}, cmp.Or(o.Concurrency, 8))
 	return d, d.runner.Init()
 }
+
+// LimitDeliveries sets the number of deliveries to a handler after which an event is dead-lettered. It must
+// be called before Run. The inbox must outlive the process, because it counts the deliveries.
+func (d *Dispatcher) LimitDeliveries(n int) { d.deliveryLimit = n }
 
 // Log returns the log of the consumer.
 func (d *Dispatcher) Log() *slog.Logger { return d.runner.Log }
@@ -127,7 +132,7 @@ func (d *Dispatcher) Add(ctx context.Context, m *Delivery) {
 
 // serve handles the deliveries of a key until its queue is empty.
 func (d *Dispatcher) serve(ctx context.Context, key string) {
-	k := &KeyProcessor{Runner: &d.runner, Inbox: d.inbox, GapDeliveries: d.gapDeliveries}
+	k := &KeyProcessor{Runner: &d.runner, Inbox: d.inbox, GapDeliveries: d.gapDeliveries, DeliveryLimit: d.deliveryLimit}
 	loaded := false
 	for m := d.next(key, k); m != nil; m = d.next(key, k) {
 		if !d.acquirePermit(ctx, m) {

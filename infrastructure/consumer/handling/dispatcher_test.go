@@ -26,6 +26,7 @@ type broker struct {
 	outcomes    []string   // "id action"
 	deadLetters []string   // "id reason"
 	fails       bool       // dead letters are refused
+	deliveries  int        // of the next events, as the broker counts them; 0 means 1
 }
 
 func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *consumer.Event) error, test func(d *broker)) {
@@ -71,7 +72,7 @@ func (d *broker) observe(_ context.Context, o consumer.Outcome) {
 
 func (d *broker) deliver(key string, sequences ...int64) {
 	for _, n := range sequences {
-		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, DeliveryCount: 1, CreatedAt: time.Now()}
+		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, DeliveryCount: max(1, d.deliveries), CreatedAt: time.Now()}
 		d.dispatcher.Add(d.ctx, &handling.Delivery{
 			Event: e, Context: d.locked, Complete: func(o consumer.Outcome) { d.dispatcher.Settled(d.ctx, o, nil) },
 			DeadLetter: func(_ context.Context, reason *consumer.DeadLetterError) error {
@@ -165,6 +166,40 @@ func TestGapDelaysEventsForALimitedTime(t *testing.T) {
 		d.deliver("a", 6)
 		d.want(t, "in the end", &d.handled, time.Minute, "a1", "a2", "a3", "a4", "a6")
 	})
+}
+
+// The broker's count includes deliveries that no handler has seen. An event is dead-lettered only after as
+// many deliveries to a handler as the limit, over all processes that share the inbox.
+func TestOnlyDeliveriesToAHandlerCountTowardsTheLimit(t *testing.T) {
+	inbox, calls := consumer.NewMemoryInbox(0), 0
+	for _, count := range []int{1, 3, 4, 100} {
+		run(t, consumer.Options{Inbox: inbox}, func(context.Context, *consumer.Event) error { return nil }, func(d *broker) {
+			d.dispatcher.LimitDeliveries(3)
+			d.deliveries = count
+			d.deliver(fmt.Sprint("fine", count, "."), 1)
+			d.want(t, "dead letters of events that were only prefetched", &d.deadLetters, time.Minute)
+		})
+	}
+	for process := range 4 {
+		run(t, consumer.Options{Inbox: inbox, Attempts: -1, DrainTimeout: time.Second}, func(ctx context.Context, _ *consumer.Event) error {
+			calls++
+			<-ctx.Done() // the process dies here
+			return context.Cause(ctx)
+		}, func(d *broker) {
+			d.dispatcher.LimitDeliveries(3)
+			d.deliveries = 50 + process
+			d.deliver("a", 1)
+			var want []string
+			if process >= 3 {
+				want = []string{"a1 too_many_deliveries"}
+			}
+			d.want(t, fmt.Sprint("process ", process), &d.deadLetters, time.Minute, want...)
+			d.loseLocks(consumer.ErrLockLost)
+		})
+	}
+	if calls != 3 {
+		t.Errorf("%d calls of the handler, want 3", calls)
+	}
 }
 
 // An event with a lost lock is not handled. Its redelivery waits until the running handler of the key

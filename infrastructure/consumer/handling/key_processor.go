@@ -15,6 +15,9 @@ type KeyProcessor struct {
 	// GapDeliveries is how often an event after a gap waits before it is handled without the
 	// missing event.
 	GapDeliveries int
+	// DeliveryLimit is the number of deliveries to a handler after which an event is dead-lettered.
+	// 0: no limit.
+	DeliveryLimit int
 
 	last consumer.Mark
 }
@@ -23,6 +26,8 @@ type KeyProcessor struct {
 // does not serve, because it also counts deliveries that were never handled.
 type Progress struct {
 	GapWaits int // waits for a missing event
+
+	begun bool // passed to the handler
 }
 
 // Load reads the mark of the key from the inbox.
@@ -57,11 +62,36 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 		}
 	case consumer.Fresh:
 	}
+	if out.Err = k.countDelivery(ctx, e, p); out.Err != nil {
+		return IsFinal(out.Err)
+	}
 	if out.Err = k.Handle(ctx, e); out.Err != nil {
 		return true
 	}
 	out.Err = k.Record(ctx, e)
 	return false
+}
+
+// countDelivery counts a delivery in the inbox before the handler is called, because a handler that ends
+// its process leaves no other trace. It returns a dead-letter error if the limit is reached. It counts from
+// the time when the broker has delivered the event more often than the limit: before that the limit cannot
+// be reached, and most events never get there.
+func (k *KeyProcessor) countDelivery(ctx context.Context, e *consumer.Event, p *Progress) error {
+	if k.DeliveryLimit > 0 && !p.begun && e.ID != "" && e.DeliveryCount > k.DeliveryLimit {
+		key := "deliveries:" + e.ID // not the key of an aggregate; the inbox deletes it in time like any other
+		counted, err := k.Inbox.Last(ctx, key)
+		if err != nil {
+			return fmt.Errorf("count deliveries of event %s: %w", e.ID, err)
+		}
+		if counted.Sequence >= int64(k.DeliveryLimit) {
+			return &consumer.DeadLetterError{Reason: consumer.ReasonDeliveries, Err: fmt.Errorf("%d deliveries to handlers ended without a result", counted.Sequence)}
+		}
+		if err := k.Inbox.Record(ctx, key, consumer.Mark{Sequence: counted.Sequence + 1, EventID: e.ID}); err != nil {
+			return fmt.Errorf("count deliveries of event %s: %w", e.ID, err)
+		}
+	}
+	p.begun = true
+	return nil
 }
 
 // IsGap reports whether an event before e has not been handled.
