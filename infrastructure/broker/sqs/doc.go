@@ -17,11 +17,12 @@
 //
 // SQS does not accept every event. A body must be XML 1.0 text, so some characters are refused
 // (Refused, "invalid_characters"). A key that is not a valid group id is replaced by its hash
-// (GroupID).
+// (GroupID). A message may be as large as the MaximumMessageSize of the queue, at most 1 MiB. Queues from
+// before August 2025 have 256 KiB until it is raised; raise that of the dead-letter queue first.
 //
 // # Silence
 //
-// A send takes at most 15 s (SendTimeout), which is enough for a request of 256 KiB at 0.2 Mbit/s, and
+// A send takes at most 15 s (SendTimeout), which is enough for a request of 1 MiB at 0.6 Mbit/s, and
 // another request 10 s (requestTimeout) with its retries. A receive request also waits for Wait, and
 // Declare takes at most a minute. net/http closes the connection of an HTTP/1.1 request that timed out.
 // It keeps an HTTP/2 connection, so a client with HTTP/2 should send pings (http.HTTP2Config), as that

@@ -1,14 +1,18 @@
 package sqs
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"feedbox/application/relay"
@@ -52,6 +56,48 @@ func size(e *types.SendMessageBatchRequestEntry) int {
 		n += len(name) + len(*value.DataType) + len(*value.StringValue)
 	}
 	return n
+}
+
+// The sizes of a request that SQS accepts for every queue, and for any (SQS quotas).
+const minRequestBytes, maxRequestBytes = 256 << 10, 1 << 20
+
+// sizesPause is the time before the limit of a queue is read again, for a message above it.
+const sizesPause = time.Minute
+
+// sizes is the limit of a queue. The zero value is not read yet.
+type sizes struct {
+	mu      sync.Mutex // guards the fields below; held during a request
+	message int        // 0: unknown
+	read    time.Time
+}
+
+// maxBytes returns the limits for a message, and for all messages of a request, that has n bytes after
+// others of the request. If the limit of the queue cannot be read, a larger message is sent alone and SQS
+// decides: to refuse it here could park an event that the queue accepts.
+func (p *Publisher) maxBytes(ctx context.Context, n, others int) (message, total int) {
+	if limit := p.opts.MaxRequestBytes; limit > 0 {
+		return limit, limit
+	}
+	if others+n <= minRequestBytes {
+		return minRequestBytes, minRequestBytes
+	}
+	s := &p.sizes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.read.IsZero() || n > s.message && time.Since(s.read) >= sizesPause {
+		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+		defer cancel()
+		const name = types.QueueAttributeNameMaximumMessageSize
+		found, err := p.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &p.queue, AttributeNames: []types.QueueAttributeName{name}})
+		if s.message = 0; err == nil {
+			s.message, _ = strconv.Atoi(found.Attributes[string(name)]) // 0 if SQS does not send it
+		}
+		s.read = time.Now()
+	}
+	if s.message == 0 {
+		return maxRequestBytes, minRequestBytes
+	}
+	return s.message, max(s.message, minRequestBytes)
 }
 
 // check refuses a message that SQS would refuse for its characters.

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/sqs"
@@ -20,11 +22,13 @@ import (
 
 // request is the body of a send request.
 type request struct {
-	Entries []struct {
-		ID                     string `json:"Id"`
-		MessageDeduplicationID string `json:"MessageDeduplicationId"`
-		MessageBody            string
-	}
+	Entries []entry
+}
+
+type entry struct {
+	ID                     string `json:"Id"`
+	MessageDeduplicationID string `json:"MessageDeduplicationId"`
+	MessageBody            string
 }
 
 // newPublisherTo returns a publisher to a service that responds to requests with the result of f.
@@ -90,8 +94,7 @@ func TestPartialFailureBlocksOnlyItsKeys(t *testing.T) {
 				a.Failed = append(a.Failed, failure{e.ID, "SomethingNew", "bad", true})
 			case "3-1":
 			default:
-				sum := md5.Sum([]byte(e.MessageBody)) // the client verifies it
-				a.Successful = append(a.Successful, success{e.ID, "m", hex.EncodeToString(sum[:])})
+				a.Successful = append(a.Successful, accept(request{Entries: []entry{e}}).Successful...)
 			}
 		}
 		return http.StatusOK, a
@@ -122,6 +125,92 @@ func TestPartialFailureBlocksOnlyItsKeys(t *testing.T) {
 			t.Errorf("%s was sent %d times", id, n)
 		}
 	}
+}
+
+// The limit of a message is that of its queue, which is read when a message or a request is above 256 KiB.
+func TestSizeLimitIsThatOfTheQueue(t *testing.T) {
+	const kib = 1 << 10
+	for _, c := range []struct {
+		name    string
+		size    int    // of each of five messages
+		limit   string // of the queue; "": it must not be read
+		option  int
+		largest int // number of messages in the largest request
+		refused bool
+	}{
+		{name: "small", size: 50 * kib, largest: 5},
+		{name: "small, in a request above 256 KiB", size: 60 * kib, limit: "1048576", largest: 5},
+		{name: "small, to an old queue", size: 60 * kib, limit: "262144", largest: 4},
+		{name: "small, to a queue with a lower limit", size: 60 * kib, limit: "65536", largest: 4},
+		{name: "large", size: 300 * kib, limit: "1048576", largest: 3},
+		{name: "large, to an old queue", size: 300 * kib, limit: "262144", refused: true},
+		{name: "above all limits", size: 1100 * kib, limit: "1048576", refused: true},
+		{name: "large, limit not permitted to read", size: 300 * kib, limit: "denied", largest: 1},
+		{name: "small, limit not permitted to read", size: 60 * kib, limit: "denied", largest: 4},
+		{name: "above all limits, not permitted to read", size: 1100 * kib, limit: "denied", refused: true},
+		{name: "option", size: 300 * kib, option: 700 * kib, largest: 2},
+	} {
+		var mu sync.Mutex
+		largest, reads := 0, 0
+		p := newPublisherTo(t, &sqs.PublisherOptions{MaxRequestBytes: c.option}, func(r request) (int, any) {
+			mu.Lock()
+			defer mu.Unlock()
+			if len(r.Entries) > 0 {
+				largest = max(largest, len(r.Entries))
+				return http.StatusOK, accept(r)
+			}
+			if reads++; c.limit == "denied" {
+				return http.StatusBadRequest, map[string]string{"__type": "com.amazonaws.sqs#AccessDenied", "message": "no"}
+			}
+			return http.StatusOK, map[string]any{"Attributes": map[string]string{"MaximumMessageSize": c.limit}}
+		})
+		err := p.Publish(t.Context(), sized(c.size))
+		if c.refused {
+			want(t, err, []int{0, 1, 2, 3, 4}, relay.Refused, "too_large")
+		} else if err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if largest != c.largest || (reads == 0) != (c.limit == "") || reads > 1 {
+			t.Errorf("%s: at most %d messages in a request, want %d; the limit was read %d times", c.name, largest, c.largest, reads)
+		}
+	}
+}
+
+// An operator raises the limit and resubmits a parked event. The relay is not restarted.
+func TestRaisedSizeLimitIsNoticed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limit := "262144"
+		p := newPublisherTo(t, nil, func(r request) (int, any) {
+			if len(r.Entries) > 0 {
+				return http.StatusOK, accept(r)
+			}
+			return http.StatusOK, map[string]any{"Attributes": map[string]string{"MaximumMessageSize": limit}}
+		})
+		want(t, p.Publish(t.Context(), sized(300<<10)), []int{0, 1, 2, 3, 4}, relay.Refused, "too_large")
+		limit = "1048576"
+		time.Sleep(2 * time.Minute)
+		if err := p.Publish(t.Context(), sized(300<<10)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// sized returns five messages of different keys with bodies of a size.
+func sized(size int) []relay.Group {
+	all := groups(5, 1)
+	for i := range all {
+		all[i].Messages[0].Body = []byte(strings.Repeat("x", size))
+	}
+	return all
+}
+
+// accept returns the response that accepts all messages of a request.
+func accept(r request) (a answer) {
+	for _, e := range r.Entries {
+		sum := md5.Sum([]byte(e.MessageBody)) // the client verifies it
+		a.Successful = append(a.Successful, success{e.ID, "m", hex.EncodeToString(sum[:])})
+	}
+	return a
 }
 
 // SQS may refuse a request for any of its messages.

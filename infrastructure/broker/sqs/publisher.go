@@ -22,6 +22,7 @@ type Publisher struct {
 	queue  string
 	opts   PublisherOptions
 	slots  chan struct{} // one held for each request in flight, over all calls
+	sizes  sizes
 }
 
 var _ relay.Publisher = (*Publisher)(nil)
@@ -31,7 +32,8 @@ type PublisherOptions struct {
 	// InFlight is the maximum number of concurrent requests. Default 16.
 	InFlight int
 	// MaxRequestBytes bounds the total size of the messages of a request, and so of one message.
-	// Default 256 KiB.
+	// Default: the MaximumMessageSize of the queue, but at least 256 KiB for all messages of a
+	// request. It is read before the first request above 256 KiB.
 	MaxRequestBytes int
 	// SendTimeout bounds one request. Default 15 s.
 	SendTimeout time.Duration
@@ -56,7 +58,6 @@ func NewPublisher(client *sqs.Client, queueURL string, opts *PublisherOptions) (
 	}
 	p := &Publisher{client: client, queue: queueURL, opts: *cmp.Or(opts, &PublisherOptions{})}
 	p.opts.InFlight = cmp.Or(p.opts.InFlight, 16)
-	p.opts.MaxRequestBytes = cmp.Or(p.opts.MaxRequestBytes, 256<<10)
 	p.opts.SendTimeout = cmp.Or(p.opts.SendTimeout, 15*time.Second)
 	p.opts.Source = cmp.Or(p.opts.Source, queueURL)
 	if p.opts.InFlight < 0 || p.opts.MaxRequestBytes < 0 || p.opts.SendTimeout < 0 {
@@ -85,7 +86,7 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 	}
 	done := make(chan []int)
 	for inFlight := 0; ; {
-		for request, entries := c.next(); len(request) > 0; request, entries = c.next() {
+		for request, entries := c.next(ctx); len(request) > 0; request, entries = c.next(ctx) {
 			inFlight++
 			go func() {
 				c.send(ctx, request, entries)
@@ -102,7 +103,7 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 }
 
 // next removes the groups of the next request from the ready ones, and encodes their messages.
-func (c *call) next() (request []int, entries []types.SendMessageBatchRequestEntry) {
+func (c *call) next(ctx context.Context) (request []int, entries []types.SendMessageBatchRequestEntry) {
 	bytes := 0
 	for len(c.ready) > 0 && len(request) < perRequest {
 		g := c.ready[0]
@@ -117,11 +118,12 @@ func (c *call) next() (request []int, entries []types.SendMessageBatchRequestEnt
 		}
 		e := entry(len(request), m, c.opts.Source)
 		n := size(&e)
-		if n > c.opts.MaxRequestBytes {
-			f.Err = relay.Refuse("too_large", "message of %d bytes; a request to the queue has at most %d", n, c.opts.MaxRequestBytes)
+		message, total := c.maxBytes(ctx, n, bytes)
+		if n > message {
+			f.Err = relay.Refuse("too_large", "message of %d bytes; the queue accepts at most %d (its MaximumMessageSize, or the option MaxRequestBytes)", n, message)
 			continue
 		}
-		if bytes+n > c.opts.MaxRequestBytes || group.Alone && len(request) > 0 {
+		if len(request) > 0 && (bytes+n > total || group.Alone) {
 			break
 		}
 		c.ready = c.ready[1:]
