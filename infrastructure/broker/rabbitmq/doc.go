@@ -96,13 +96,13 @@
 //
 // # Changing queues
 //
-// The broker refuses to declare a queue again with other arguments, and Declare returns its error. Queues
-// are replaced as follows. The order of each key is kept, because no event is in a queue meanwhile.
+// Declare fails if the queues of a group exist with other arguments or in another number. They are
+// replaced as follows. The order of each key is kept, because no event is in a queue meanwhile.
 //
 //  1. Stop the relay. Events stay in the store.
 //  2. Wait until the queues of the group are empty: rabbitmqctl list_queues name messages
 //  3. Stop the consumers of the group.
-//  4. Delete its queues: rabbitmqctl delete_queue NAME --if-empty
+//  4. Delete its queues: rabbitmqctl delete_queue NAME
 //  5. Call Declare, and start the consumers and the relay.
 //
 // # Errors

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,7 +17,8 @@ type Group struct {
 	// Name is the prefix of the names of its queues. Required.
 	Name string
 	// Queues is the number of queues that share the slots, and so the maximum number of active
-	// consumers. It cannot be changed while the queues contain events. Default 8, at most Slots.
+	// consumers. Declare refuses to change it: see Changing queues in the documentation of the package.
+	// Default 8, at most Slots.
 	Queues int
 	// DeliveryLimit is the number of deliveries to a handler after which an event whose consumers crashed
 	// is dead-lettered (consumer.ReasonDeliveries). The consumer counts in its inbox, which must be
@@ -30,10 +32,12 @@ type Group struct {
 func (g Group) queues() []string {
 	names := make([]string, g.Queues)
 	for i := range names {
-		names[i] = fmt.Sprintf("%s.%d", g.Name, i)
+		names[i] = g.queue(i)
 	}
 	return names
 }
+
+func (g Group) queue(i int) string { return fmt.Sprintf("%s.%d", g.Name, i) }
 
 func (g Group) deadLetters() string { return g.Name + ".dead-letters" }
 
@@ -47,7 +51,7 @@ func (g Group) withDefaults() (Group, error) {
 
 // Declare creates the exchange, and for each group its quorum queues, which have a single active
 // consumer, and a dead-letter queue. It does not change existing ones. It fails if they have different
-// properties.
+// properties, or if a group has another number of queues.
 func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) error {
 	return c.open(ctx, declareTimeout, func(s *session, ch *amqp.Channel) error {
 		defer func() { _ = ch.Close() }()
@@ -58,6 +62,9 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 		for _, g := range groups {
 			g, err := g.withDefaults()
 			if err == nil {
+				err = g.checkCount(ctx, c)
+			}
+			if err == nil {
 				version, _ := s.Properties["version"].(string)
 				err = g.declare(ch, exchange, version)
 			}
@@ -65,6 +72,28 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 		}
 		return errors.Join(faults...)
 	})
+}
+
+// checkCount refuses a group that has another number of queues. Its old bindings would remain, because AMQP
+// cannot list them: they deliver events twice, or to queues without a consumer. Queues are declared from
+// the last to the first, so a Declare that was interrupted leaves no first queue and can be repeated.
+func (g Group) checkCount(ctx context.Context, c *Client) error {
+	var exists [3]bool
+	for i, n := range [...]int{0, g.Queues - 1, g.Queues} {
+		err := c.open(ctx, requestTimeout, func(_ *session, ch *amqp.Channel) error {
+			defer func() { _ = ch.Close() }()
+			_, err := ch.QueueDeclarePassive(g.queue(n), true, false, false, false, nil)
+			return err
+		})
+		end, ok := errors.AsType[*amqp.Error](err)
+		if exists[i] = err == nil; err != nil && !(ok && end.Code == amqp.NotFound) {
+			return fmt.Errorf("look for queue %q: %w", g.queue(n), err)
+		}
+	}
+	if exists[2] || exists[0] && !exists[1] {
+		return fmt.Errorf("rabbitmq group %q has other queues than %q to %q; %s", g.Name, g.queue(0), g.queue(g.Queues-1), replaceQueues)
+	}
+	return nil
 }
 
 // Check returns an error if the exchange does not exist or must not be used. The error is a
@@ -114,7 +143,7 @@ func (g Group) declare(ch *amqp.Channel, exchange, version string) error {
 		args["x-max-length-bytes"] = g.MaxBytes
 	}
 	queues := g.queues()
-	for _, name := range queues {
+	for _, name := range slices.Backward(queues) {
 		_, err := ch.QueueDeclare(name, true, false, false, false, args)
 		if end, ok := errors.AsType[*amqp.Error](err); ok && end.Code == amqp.PreconditionFailed {
 			return fmt.Errorf("declare queue %q: it exists with other arguments, of another Group or of an earlier version; %s: %w", name, replaceQueues, err)
