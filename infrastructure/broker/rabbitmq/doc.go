@@ -84,15 +84,12 @@
 //
 // # Consumers that crash
 //
-// The queues have no delivery limit in the broker. It counts all events that were prefetched by a consumer
-// that ended, and would dead-letter events that no handler has seen. RabbitMQ 4 has a limit of 20 unless a
-// queue is declared with -1, which Declare does. A queue that was declared on RabbitMQ 3 has no limit there
-// and one of 20 after the upgrade: replace it (see Changing queues), or until then set a policy with a high
-// delivery-limit.
+// The queues have no delivery limit in the broker, because it would also count events that were prefetched
+// and never handled. RabbitMQ 4 has a limit of 20 unless a queue is declared with -1, as Declare does. So
+// has a queue of RabbitMQ 3 after the upgrade: replace it, or set a policy with a high delivery-limit.
 //
-// With Group.DeliveryLimit the consumer counts itself, in its inbox, before it passes an event to the
-// handler. It counts only events that the broker has delivered more often than the limit, so an event is
-// dead-lettered after DeliveryLimit to 2 * DeliveryLimit deliveries to handlers.
+// With Group.DeliveryLimit the consumer counts in its inbox, once the broker has delivered an event more
+// often than the limit. So it dead-letters the event after at most twice the limit of calls of handlers.
 //
 // # Changing queues
 //

@@ -85,8 +85,8 @@ func (g Group) checkCount(ctx context.Context, c *Client) error {
 			_, err := ch.QueueDeclarePassive(g.queue(n), true, false, false, false, nil)
 			return err
 		})
-		end, ok := errors.AsType[*amqp.Error](err)
-		if exists[i] = err == nil; err != nil && !(ok && end.Code == amqp.NotFound) {
+		exists[i] = err == nil
+		if end, ok := errors.AsType[*amqp.Error](err); err != nil && (!ok || end.Code != amqp.NotFound) {
 			return fmt.Errorf("look for queue %q: %w", g.queue(n), err)
 		}
 	}
@@ -144,12 +144,8 @@ func (g Group) declare(ch *amqp.Channel, exchange, version string) error {
 	}
 	queues := g.queues()
 	for _, name := range slices.Backward(queues) {
-		_, err := ch.QueueDeclare(name, true, false, false, false, args)
-		if end, ok := errors.AsType[*amqp.Error](err); ok && end.Code == amqp.PreconditionFailed {
-			return fmt.Errorf("declare queue %q: it exists with other arguments, of another Group or of an earlier version; %s: %w", name, replaceQueues, err)
-		}
-		if err != nil {
-			return fmt.Errorf("declare queue %q: %w", name, err)
+		if _, err := ch.QueueDeclare(name, true, false, false, false, args); err != nil {
+			return fmt.Errorf("declare queue %q: %w; if it has other arguments, for example of an earlier version, %s", name, err, replaceQueues)
 		}
 	}
 	for slot := range Slots {

@@ -70,9 +70,10 @@ func (r *run) track(working context.Context, received *types.Message) *handling.
 func (r *run) untrack(m *message, cause error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	const group = "MessageGroupId"
 	if cause != nil && r.inFlight[m] && !m.settled {
 		for other := range r.inFlight {
-			if !other.settled && other.group() == m.group() {
+			if !other.settled && other.Attributes[group] == m.Attributes[group] {
 				r.remove(other, cause)
 			}
 		}
@@ -88,8 +89,6 @@ func (r *run) remove(m *message, cause error) {
 		r.room.Release(1)
 	}
 }
-
-func (m *message) group() string { return m.Attributes["MessageGroupId"] }
 
 // expiring returns the messages whose visibility ends within d.
 func (r *run) expiring(d time.Duration) (messages []*message) {

@@ -1,6 +1,7 @@
 package sqs
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -75,11 +76,8 @@ type sizes struct {
 // others of the request. If the limit of the queue cannot be read, a larger message is sent alone and SQS
 // decides: to refuse it here could park an event that the queue accepts.
 func (p *Publisher) maxBytes(ctx context.Context, n, others int) (message, total int) {
-	if limit := p.opts.MaxRequestBytes; limit > 0 {
+	if limit := cmp.Or(p.opts.MaxRequestBytes, minRequestBytes); p.opts.MaxRequestBytes > 0 || others+n <= limit {
 		return limit, limit
-	}
-	if others+n <= minRequestBytes {
-		return minRequestBytes, minRequestBytes
 	}
 	s := &p.sizes
 	s.mu.Lock()

@@ -22,8 +22,7 @@ type KeyProcessor struct {
 	last consumer.Mark
 }
 
-// Progress is the state of a delivery over its attempts in this process. The broker's count of deliveries
-// does not serve, because it also counts deliveries that were never handled.
+// Progress is the state of a delivery in this process. The broker also counts deliveries without a handler.
 type Progress struct {
 	GapWaits int // waits for a missing event
 
@@ -73,20 +72,19 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 }
 
 // countDelivery counts a delivery in the inbox before the handler is called, because a handler that ends
-// its process leaves no other trace. It returns a dead-letter error if the limit is reached. It counts from
-// the time when the broker has delivered the event more often than the limit: before that the limit cannot
-// be reached, and most events never get there.
+// its process leaves no other trace. It returns a dead-letter error if the limit is reached, which takes as
+// many deliveries by the broker: it counts nothing before, so most events cost nothing.
 func (k *KeyProcessor) countDelivery(ctx context.Context, e *consumer.Event, p *Progress) error {
 	if k.DeliveryLimit > 0 && !p.begun && e.ID != "" && e.DeliveryCount > k.DeliveryLimit {
 		key := "deliveries:" + e.ID // not the key of an aggregate; the inbox deletes it in time like any other
 		counted, err := k.Inbox.Last(ctx, key)
-		if err != nil {
-			return fmt.Errorf("count deliveries of event %s: %w", e.ID, err)
-		}
-		if counted.Sequence >= int64(k.DeliveryLimit) {
+		if err == nil && counted.Sequence >= int64(k.DeliveryLimit) {
 			return &consumer.DeadLetterError{Reason: consumer.ReasonDeliveries, Err: fmt.Errorf("%d deliveries to handlers ended without a result", counted.Sequence)}
 		}
-		if err := k.Inbox.Record(ctx, key, consumer.Mark{Sequence: counted.Sequence + 1, EventID: e.ID}); err != nil {
+		if err == nil {
+			err = k.Inbox.Record(ctx, key, consumer.Mark{Sequence: counted.Sequence + 1, EventID: e.ID})
+		}
+		if err != nil {
 			return fmt.Errorf("count deliveries of event %s: %w", e.ID, err)
 		}
 	}

@@ -40,9 +40,8 @@
 //	                              DeadLetter, Defer  -> dead-letter or defer, record
 //	                              any other error    -> backoff with the lock held, abandon, close
 //
-// Only an event that the handler has refused is abandoned, because each abandoned delivery counts towards
-// MaxDeliveryCount. A failure of the inbox closes the session after a backoff, which returns its events
-// without a count.
+// Only an event that the handler has refused is abandoned, because that counts towards MaxDeliveryCount.
+// After a failure of the inbox and a backoff the session is closed, which returns its events uncounted.
 //
 // Invariants:
 //

@@ -194,9 +194,8 @@ func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 }
 
 // wait keeps a message that waits for an earlier one of its key, or whose inbox failed, with the lock held.
-// It does not abandon it, because the broker would count that as a delivery and dead-letter an event that
-// no handler has refused. It reports whether the session may continue. Otherwise the session is closed,
-// which returns the message without a count.
+// It does not abandon it, because the broker would count that as a delivery. It reports whether the session
+// may continue. Otherwise the session is closed, which returns the message without a count.
 func (h *heldSession) wait(ctx, locked context.Context, m *message, out *consumer.Outcome) bool {
 	defer h.p.runner.Released(ctx)
 	<-h.observed // so that outcomes are observed in order
@@ -219,11 +218,11 @@ func (h *heldSession) wait(ctx, locked context.Context, m *message, out *consume
 			h.waiting = append(h.waiting, next)
 			over = h.key.IsFresh(next.event)
 		case <-timer.C:
+			over = true
 			if err := h.key.Load(locked, h.session.id); err != nil { // another process may have handled the missing event
 				h.p.runner.Log.WarnContext(ctx, "inbox unavailable", "session", h.session.id, "error", err)
 				return false
 			}
-			over = true
 		case <-ctx.Done():
 			return false
 		case <-locked.Done():
