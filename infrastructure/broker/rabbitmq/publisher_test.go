@@ -34,6 +34,7 @@ func groups(keys, each int) []relay.Group {
 func TestWithServer(t *testing.T) {
 	server := servers.StartRabbitMQ(t)
 	t.Run("publisher", func(t *testing.T) { testPublisher(t, server) })
+	t.Run("topology", func(t *testing.T) { testTopology(t, server) })
 	t.Run("consumer", func(t *testing.T) { testConsumer(t, server) })
 }
 

@@ -1,13 +1,17 @@
 package sqs_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -138,4 +142,77 @@ func TestFirstFailureIsLoggedWithCauseAndRemedy(t *testing.T) {
 			})
 		})
 	}
+}
+
+// unextended is a transport to a service that cannot extend the first delivery of the event with this id.
+type unextended struct {
+	id string
+
+	mu      sync.Mutex // guards the fields below
+	receipt string
+	since   time.Time // of the first refusal
+}
+
+// lost reports whether the visibility has ended.
+func (u *unextended) lost() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return !u.since.IsZero() && time.Since(u.since) > 4*time.Second
+}
+
+func (u *unextended) RoundTrip(r *http.Request) (*http.Response, error) {
+	var sent struct {
+		QueueURL string `json:"QueueUrl"`
+		Entries  []map[string]any
+	}
+	refused := []any{}
+	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), "ChangeMessageVisibilityBatch") {
+		if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+			return nil, err
+		}
+		u.mu.Lock()
+		sent.Entries = slices.DeleteFunc(sent.Entries, func(e map[string]any) bool {
+			if e["ReceiptHandle"] != u.receipt {
+				return false
+			}
+			refused = append(refused, map[string]any{"Id": e["Id"], "Code": "InternalError"})
+			if u.since.IsZero() {
+				u.since = time.Now()
+			}
+			return true
+		})
+		u.mu.Unlock()
+		body, err := json.Marshal(sent)
+		if err != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	}
+	got := map[string]any{}
+	status, header := http.StatusOK, http.Header{"Content-Type": {"application/x-amz-json-1.0"}}
+	if sent.QueueURL == "" || len(sent.Entries) > 0 {
+		response, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = response.Body.Close() }()
+		if err := json.NewDecoder(response.Body).Decode(&got); err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		status = response.StatusCode
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	messages, _ := got["Messages"].([]any)
+	for _, m := range messages {
+		if m := m.(map[string]any); u.receipt == "" && m["Attributes"].(map[string]any)["MessageDeduplicationId"] == u.id {
+			u.receipt = m["ReceiptHandle"].(string)
+		}
+	}
+	if len(refused) > 0 {
+		got["Failed"] = refused
+	}
+	body, err := json.Marshal(got)
+	return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
 }
