@@ -162,6 +162,25 @@ func decodeLease(r Record) (Lease, error) {
 	return l, errors.Join(append(errs, l.check(doc))...)
 }
 
+// DecodeLeases returns the leases among records, of every processor. It omits those that are done,
+// and records of other kinds, such as heartbeats.
+func DecodeLeases(records []Record) (leases []Lease, err error) {
+	for _, r := range records {
+		var doc leaseDocument
+		if err := json.Unmarshal(r.Body, &doc); err == nil && doc.FeedRange == nil {
+			continue
+		}
+		l, err := decodeLease(r)
+		if err != nil {
+			return nil, fmt.Errorf("lease %s: %w: %w", r.ID, errUnreadable, err)
+		}
+		if l.State != LeaseDone {
+			leases = append(leases, l)
+		}
+	}
+	return leases, nil
+}
+
 // errUnreadable marks a record that cannot be continued.
 var errUnreadable = errors.New("lease record cannot be continued")
 

@@ -68,6 +68,11 @@
 // order, so whole pages become free and are reused, and the table does not grow. Partitions by
 // time would save the deletes but require the right to create tables at run time.
 //
+// An expired event is deleted only if the checkpoints of all leases whose ranges contain it have
+// passed it, whichever processor they belong to. So a relay that was down for longer than events
+// live still sends all of them. Without leases nothing is deleted. Leases of a processor that is
+// not used any more keep events for ever, until they are deleted.
+//
 // # Silence
 //
 // A server that does not answer keeps no caller waiting. Each statement has a limit (DBOptions.Timeout,

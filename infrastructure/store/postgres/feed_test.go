@@ -176,28 +176,3 @@ func TestRanges(t *testing.T) {
 		}
 	}
 }
-
-// A sweep deletes expired events from the front and keeps the others.
-func TestSweep(t *testing.T) {
-	t.Parallel()
-	db, pool := openAt(t, database(t))
-	_, err := pool.Exec(t.Context(), `INSERT INTO events (hash, key, id, document, expires_at) SELECT n, 'k', n::text, '{}', now() + CASE WHEN n <= 12000 THEN interval '-1 s' ELSE interval '1 h' END FROM generate_series(1, 12010) n`)
-	must(t, err)
-	left := func() (n int) {
-		t.Helper()
-		must(t, postgres.Upkeep{DB: db}.Sweep(t.Context()))
-		must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&n))
-		return n
-	}
-	other, err := pool.Begin(t.Context())
-	must(t, err)
-	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('feedbox sweep feedbox', 0))`)
-	must(t, err)
-	if n := left(); n != 12010 {
-		t.Errorf("%d events are left while another relay sweeps, want all", n)
-	}
-	must(t, other.Rollback(t.Context()))
-	if n := left(); n != 10 {
-		t.Errorf("%d events are left, want 10", n)
-	}
-}

@@ -2,8 +2,13 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"slices"
 	"time"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/store/recordstore"
 )
 
 // Upkeep deletes expired rows while a relay runs. Several relays may run it; only one of them
@@ -50,11 +55,13 @@ const sweepBatch = 5000
 // ended.
 const alone = `(SELECT pg_try_advisory_xact_lock(hashtextextended('feedbox sweep ' || current_schema(), 0)))`
 
-// sweeps are statements that each delete a limited number of expired rows. Events are deleted from
+// sweepEvents deletes a limited number of expired events that were handled. They are deleted from
 // the front of the feed: the oldest expire first, and whole pages of the table become free.
+const sweepEvents = `DELETE FROM events e USING (SELECT hash, id, xid, expires_at FROM events ORDER BY xid LIMIT $1) old
+	WHERE e.hash = old.hash AND e.id = old.id AND old.expires_at <= now() AND old.xid <= ($3::xid8[])[width_bucket(old.hash, $2::int[])] AND ` + alone
+
+// sweeps are statements that each delete a limited number of other expired rows.
 var sweeps = []string{
-	`DELETE FROM events e USING (SELECT hash, id, expires_at FROM events ORDER BY xid LIMIT $1) old
-		WHERE e.hash = old.hash AND e.id = old.id AND old.expires_at <= now() AND ` + alone,
 	`DELETE FROM requests WHERE ctid = ANY (ARRAY(SELECT ctid FROM requests WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
 	`DELETE FROM audits WHERE ctid = ANY (ARRAY(SELECT ctid FROM audits WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
 	`DELETE FROM aggregates WHERE ctid = ANY (ARRAY(SELECT ctid FROM aggregates WHERE expires_at <= now() AND NOT recurs LIMIT $1)) AND ` + alone,
@@ -62,17 +69,70 @@ var sweeps = []string{
 	`UPDATE aggregates SET data = '' WHERE ctid = ANY (ARRAY(SELECT ctid FROM aggregates WHERE expires_at <= now() AND data <> '' LIMIT $1)) AND expires_at <= now() AND ` + alone,
 }
 
-// Sweep deletes all expired rows.
+// Sweep deletes all expired rows, except events that a processor has yet to handle: see passed.
 func (u Upkeep) Sweep(ctx context.Context) error {
 	ctx = withLimit(ctx, upkeepTimeout)
+	done, err := u.DB.passed(ctx)
+	if err == nil {
+		err = u.repeat(ctx, sweepEvents, sweepBatch, done.from, done.upTo)
+	}
 	for _, sweep := range sweeps {
-		for gone := int64(sweepBatch); gone == sweepBatch; {
-			done, err := u.DB.pool.Exec(ctx, sweep, sweepBatch)
-			if u.DB.used(err) != nil {
-				return asFault("delete expired rows", err)
-			}
-			gone = done.RowsAffected()
+		if err == nil {
+			err = u.repeat(ctx, sweep, sweepBatch)
 		}
 	}
+	return asFault("delete expired rows", err)
+}
+
+// repeat executes a statement until it deletes fewer rows than a batch.
+func (u Upkeep) repeat(ctx context.Context, sweep string, args ...any) error {
+	for gone := int64(sweepBatch); gone == sweepBatch; {
+		done, err := u.DB.pool.Exec(ctx, sweep, args...)
+		if u.DB.used(err) != nil {
+			return err
+		}
+		gone = done.RowsAffected()
+	}
 	return nil
+}
+
+// passed lists which events all processors have handled. Each part of the key space begins at a
+// hash and ends at the next one. Its events are handled up to a transaction: the lowest checkpoint
+// of all leases that overlap the part, whichever processor they belong to. That is 0 without a
+// lease, because a processor may start yet.
+type passed struct {
+	from []int32
+	upTo []uint64
+}
+
+// passed reads the checkpoints of all leases.
+func (db *DB) passed(ctx context.Context) (p passed, err error) {
+	records, err := Leases{db}.List(ctx, "")
+	if err != nil {
+		return p, err
+	}
+	leases, err := changefeed.DecodeLeases(records)
+	if err != nil {
+		return p, err
+	}
+	positions := make([]recordstore.Request, len(leases))
+	p.from = []int32{0}
+	for i, l := range leases {
+		if positions[i], err = recordstore.ParseRequest(keySpace{l.Range}, changefeed.ReadRequest{Range: l.Range, Continuation: l.Continuation}); err != nil {
+			return p, fmt.Errorf("lease %s: %w", l.ID, err)
+		}
+		p.from = append(p.from, positions[i].Low, positions[i].High)
+	}
+	slices.Sort(p.from)
+	p.from = slices.Compact(p.from)
+	p.upTo = make([]uint64, len(p.from))
+	for i, hash := range p.from {
+		first := true
+		for _, l := range positions {
+			if l.Low <= hash && hash < l.High && (first || l.Position < p.upTo[i]) {
+				p.upTo[i], first = l.Position, false
+			}
+		}
+	}
+	return p, nil
 }

@@ -1,0 +1,137 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/store/postgres"
+)
+
+// storeExpiring stores n events in one transaction, whose id it returns. Their hashes begin at first.
+// expires is an SQL expression.
+func storeExpiring(t testing.TB, pool *pgxpool.Pool, first, n int, expires string) (xid uint64) {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), `INSERT INTO events (hash, key, id, document, expires_at) SELECT n, 'k', n::text, '{}', `+expires+` FROM generate_series($1::int, $2::int) n`, first, first+n-1)
+	must(t, err)
+	must(t, pool.QueryRow(t.Context(), `SELECT xid FROM events WHERE hash = $1`, first).Scan(&xid))
+	return xid
+}
+
+const (
+	expired = `now() - interval '1 s'`
+)
+
+// lease stores a lease with a checkpoint, or replaces it.
+func lease(t testing.TB, db *postgres.DB, processor string, r changefeed.FeedRange, position uint64, properties string) {
+	t.Helper()
+	id := processor + "postgres_db_feedbox.." + r.String()
+	record := changefeed.Record{ID: id, Body: fmt.Appendf(nil, `{"id":%q,"version":1,"FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":null,"ContinuationToken":"\"%d\"","properties":{%s}}`, id, r.Min, r.Max, position, properties)}
+	leases := postgres.Leases{DB: db}
+	if old, err := leases.Read(t.Context(), id); err == nil {
+		must(t, leases.Delete(t.Context(), id, old.ETag))
+	}
+	_, err := leases.Create(t.Context(), record)
+	must(t, err)
+}
+
+// sweep returns the number of events that a sweep leaves.
+func sweep(t testing.TB, db *postgres.DB, pool *pgxpool.Pool) (left int) {
+	t.Helper()
+	must(t, postgres.Upkeep{DB: db}.Sweep(t.Context()))
+	must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&left))
+	return left
+}
+
+func TestSweepKeepsEventsThatAProcessorHasYetToHandle(t *testing.T) {
+	t.Parallel()
+	db, pool := openAt(t, database(t))
+	const half = 1 << 29
+	lower, upper := changefeed.FeedRange{Max: "20000000"}, changefeed.FeedRange{Min: "20000000", Max: "FF"}
+	first := storeExpiring(t, pool, 0, 10, expired)
+	second := storeExpiring(t, pool, 100, 10, expired)
+	other := storeExpiring(t, pool, half, 10, expired)
+	want := func(left int, when string) {
+		t.Helper()
+		if n := sweep(t, db, pool); n != left {
+			t.Errorf("%d events are left %s, want %d", n, when, left)
+		}
+	}
+	want(30, "without leases")
+	lease(t, db, "a", lower, 0, `"unread":"true"`)
+	want(30, "with an unread range")
+	lease(t, db, "a", lower, other, "")
+	lease(t, db, "a", upper, second, "")
+	lease(t, db, "b", changefeed.FullRange(), first-1, "")
+	want(30, "while another processor has handled none")
+	lease(t, db, "b", changefeed.FullRange(), first, "")
+	want(20, "after both processors have handled the first transaction")
+	lease(t, db, "b", changefeed.FullRange(), other, `"state":"split"`)
+	want(10, "while a range of one processor is slower, and the other processor splits its lease")
+	lease(t, db, "b", changefeed.FullRange(), first, `"state":"done"`)
+	lease(t, db, "a", upper, other, "")
+	want(0, "after all ranges have passed them, beside a lease that was replaced")
+	storeExpiring(t, pool, 0, 1, expired)
+	if _, err := (postgres.Leases{DB: db}).Create(t.Context(), changefeed.Record{ID: "c..-FF", Body: []byte(`{"version":9,"FeedRange":{"Range":{}}}`)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := (postgres.Upkeep{DB: db}).Sweep(t.Context()); err == nil {
+		t.Error("a lease that cannot be read holds nothing back")
+	}
+}
+
+// The leases and heartbeats of a processor are those that a sweep understands.
+func TestSweepDeletesAllThatARunningProcessorHasHandled(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, nil)
+	must(t, err)
+	storeExpiring(t, pool, 0, 1, expired)
+	storeExpiring(t, pool, 1<<29, 1, expired)
+	gate := make(chan struct{})
+	handler := changefeed.Each(func(ctx context.Context, _ changefeed.Item) error {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return ctx.Err()
+	})
+	p, err := changefeed.New(feed, postgres.Leases{DB: db}, handler, &changefeed.Options{Processor: "mailer", Logger: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	defer func() { stop(); must(t, <-ended) }()
+	within(t, "the leases are owned", func() bool {
+		records, err := postgres.Leases{DB: db}.List(t.Context(), "mailer")
+		must(t, err)
+		return len(records) >= 5
+	})
+	if n := sweep(t, db, pool); n != 2 {
+		t.Errorf("%d events are left before they are handled, want 2", n)
+	}
+	close(gate)
+	within(t, "handled events are swept", func() bool { return sweep(t, db, pool) == 0 })
+}
+
+// A sweep deletes expired events and keeps the others. Only one relay sweeps at a time.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	db, pool := openAt(t, database(t))
+	storeExpiring(t, pool, 0, 12000, expired)
+	lease(t, db, "a", changefeed.FullRange(), storeExpiring(t, pool, 12000, 10, `now() + interval '1 h'`), "")
+	other, err := pool.Begin(t.Context())
+	must(t, err)
+	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('feedbox sweep feedbox', 0))`)
+	must(t, err)
+	if n := sweep(t, db, pool); n != 12010 {
+		t.Errorf("%d events are left while another relay sweeps, want all", n)
+	}
+	must(t, other.Rollback(t.Context()))
+	if n := sweep(t, db, pool); n != 10 {
+		t.Errorf("%d events are left, want 10", n)
+	}
+}
