@@ -41,8 +41,8 @@
 // the disk of the database that everything depends on. A slot has one reader, so hosts could not
 // share ranges. And it requires wal_level=logical and a role with the replication right.
 //
-// Cost: two indexes of the events (the feed's, and hash with id). Each poll descends the feed's
-// index once and skips the entries of other ranges without reading their rows. And one open
+// Cost: three indexes of the events (the feed's, hash with id, and the expiry). Each poll descends
+// the feed's index once and skips the entries of other ranges without reading their rows. And one open
 // transaction anywhere on the server, if it has written anything, holds back all events.
 // Feed.Held returns for how long, the log warns after 30 s, and feedbox doctor names the
 // transaction. Transaction ids belong to one server, so Verify refuses events that were copied to
@@ -64,9 +64,10 @@
 //
 // # Expiry
 //
-// Upkeep deletes in batches of 5,000, events from the front of the feed. They are stored in that
-// order, so whole pages become free and are reused, and the table does not grow. Partitions by
-// time would save the deletes but require the right to create tables at run time.
+// Upkeep deletes in batches of 5,000, in the order of expiry. Events of one lifetime are stored in
+// that order, so whole pages become free and are reused, and the table does not grow. Events that
+// live longer delay nothing, because an index has the expiry. Partitions by time would save the
+// deletes but require the right to create tables at run time.
 //
 // An expired event is deleted only if the checkpoints of all leases whose ranges contain it have
 // passed it, whichever processor they belong to. So a relay that was down for longer than events

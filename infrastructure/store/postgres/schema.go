@@ -18,8 +18,11 @@ var outboxScript string
 //go:embed migrations/0002_gates.sql
 var gatesScript string
 
+//go:embed migrations/0003_expiring.sql
+var expiringScript string
+
 // scripts create the schema, one script per version.
-var scripts = []string{outboxScript, gatesScript}
+var scripts = []string{outboxScript, gatesScript, expiringScript}
 
 const schemaVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
 

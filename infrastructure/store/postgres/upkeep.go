@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -55,10 +56,15 @@ const sweepBatch = 5000
 // ended.
 const alone = `(SELECT pg_try_advisory_xact_lock(hashtextextended('feedbox sweep ' || current_schema(), 0)))`
 
-// sweepEvents deletes a limited number of expired events that were handled. They are deleted from
-// the front of the feed: the oldest expire first, and whole pages of the table become free.
-const sweepEvents = `DELETE FROM events e USING (SELECT hash, id, xid, expires_at FROM events ORDER BY xid LIMIT $1) old
-	WHERE e.hash = old.hash AND e.id = old.id AND old.expires_at <= now() AND old.xid <= ($3::xid8[])[width_bucket(old.hash, $2::int[])] AND ` + alone
+// sweepEvents examines expired events in the order of their expiry, from a time on, and deletes
+// those that were handled. Events that live longer have no part in it, wherever they are in the
+// table. It returns the numbers of events examined and deleted, and the expiry of the last one.
+const sweepEvents = `WITH old AS MATERIALIZED (
+	SELECT ctid AS at, expires_at, xid <= ($3::xid8[])[width_bucket(hash, $2::int[])] AS handled FROM events
+	WHERE expires_at <= now() AND expires_at >= $4 AND ` + alone + ` ORDER BY expires_at LIMIT $1
+), gone AS (
+	DELETE FROM events WHERE ctid = ANY (ARRAY(SELECT at FROM old WHERE handled)) RETURNING 1
+) SELECT count(*), (SELECT count(*) FROM gone), max(expires_at) FROM old`
 
 // sweeps are statements that each delete a limited number of other expired rows.
 var sweeps = []string{
@@ -72,28 +78,45 @@ var sweeps = []string{
 // Sweep deletes all expired rows, except events that a processor has yet to handle: see passed.
 func (u Upkeep) Sweep(ctx context.Context) error {
 	ctx = withLimit(ctx, upkeepTimeout)
-	done, err := u.DB.passed(ctx)
-	if err == nil {
-		err = u.repeat(ctx, sweepEvents, sweepBatch, done.from, done.upTo)
-	}
 	for _, sweep := range sweeps {
-		if err == nil {
-			err = u.repeat(ctx, sweep, sweepBatch)
+		for gone := int64(sweepBatch); gone == sweepBatch; {
+			done, err := u.DB.pool.Exec(ctx, sweep, sweepBatch)
+			if u.DB.used(err) != nil {
+				return asFault("delete expired rows", err)
+			}
+			gone = done.RowsAffected()
 		}
 	}
-	return asFault("delete expired rows", err)
+	return u.sweepEvents(ctx)
 }
 
-// repeat executes a statement until it deletes fewer rows than a batch.
-func (u Upkeep) repeat(ctx context.Context, sweep string, args ...any) error {
-	for gone := int64(sweepBatch); gone == sweepBatch; {
-		done, err := u.DB.pool.Exec(ctx, sweep, args...)
-		if u.DB.used(err) != nil {
+func (u Upkeep) sweepEvents(ctx context.Context) error {
+	p, err := u.DB.passed(ctx)
+	if err != nil {
+		return err
+	}
+	kept, from := false, time.Unix(0, 0)
+	for limit := sweepBatch; ; {
+		var seen, gone int
+		var last *time.Time
+		err := u.DB.row(ctx, "delete expired events", nil, []any{&seen, &gone, &last}, sweepEvents, limit, p.from, p.upTo, from)
+		if err != nil {
 			return err
 		}
-		gone = done.RowsAffected()
+		kept = kept || gone < seen
+		switch {
+		case seen < limit:
+			if kept && u.Log != nil {
+				u.Log.WarnContext(ctx, "expired events kept until they are handled", "slowest", p.slowest,
+					"next", "start the relay of this lease; if its processor is not used any more, delete its leases")
+			}
+			return nil
+		case gone == 0 && last.Equal(from): // otherwise events that expire at one time and are kept would be examined for ever
+			limit *= 2
+		default:
+			from, limit = *last, sweepBatch
+		}
 	}
-	return nil
 }
 
 // passed lists which events all processors have handled. Each part of the key space begins at a
@@ -101,8 +124,9 @@ func (u Upkeep) repeat(ctx context.Context, sweep string, args ...any) error {
 // of all leases that overlap the part, whichever processor they belong to. That is 0 without a
 // lease, because a processor may start yet.
 type passed struct {
-	from []int32
-	upTo []uint64
+	from    []int32
+	upTo    []uint64
+	slowest string // the lease with the lowest checkpoint; "" if there is none
 }
 
 // passed reads the checkpoints of all leases.
@@ -117,9 +141,13 @@ func (db *DB) passed(ctx context.Context) (p passed, err error) {
 	}
 	positions := make([]recordstore.Request, len(leases))
 	p.from = []int32{0}
+	lowest := uint64(math.MaxUint64)
 	for i, l := range leases {
 		if positions[i], err = recordstore.ParseRequest(keySpace{l.Range}, changefeed.ReadRequest{Range: l.Range, Continuation: l.Continuation}); err != nil {
 			return p, fmt.Errorf("lease %s: %w", l.ID, err)
+		}
+		if at := positions[i].Position; at < lowest {
+			lowest, p.slowest = at, l.ID
 		}
 		p.from = append(p.from, positions[i].Low, positions[i].High)
 	}

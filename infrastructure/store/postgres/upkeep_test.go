@@ -135,3 +135,22 @@ func TestSweep(t *testing.T) {
 		t.Errorf("%d events are left, want 10", n)
 	}
 }
+
+// Events that live longer, or for ever, hide no expired ones. Neither do events that expired at one
+// time and are not handled yet.
+func TestSweepPassesEventsThatAreKept(t *testing.T) {
+	t.Parallel()
+	const many = 11_000 // more than two batches
+	for what, expires := range map[string]string{"live longer": `now() + interval '1 h'`, "live for ever": `NULL`, "are not handled": `now() - interval '1 h'`} {
+		t.Run(what, func(t *testing.T) {
+			db, pool := openAt(t, database(t))
+			kept := storeExpiring(t, pool, 1<<29, many, expires)
+			end := storeExpiring(t, pool, 0, many, expired)
+			lease(t, db, "a", changefeed.FeedRange{Max: "20000000"}, end, "")
+			lease(t, db, "a", changefeed.FeedRange{Min: "20000000", Max: "FF"}, kept-1, "")
+			if n := sweep(t, db, pool); n != many {
+				t.Errorf("%d events are left, want the %d that %s", n, many, what)
+			}
+		})
+	}
+}

@@ -86,3 +86,9 @@ type StoredEvent struct {
 	At       time.Time
 	Tag      string // the store's own name of this state; may be empty
 }
+
+// Pause waits between half of wait and wait, so that hosts do not retry in step. It returns
+// the error of ctx if that ends first.
+func Pause(ctx context.Context, wait time.Duration) error {
+	return unitofwork.Pause(ctx, unitofwork.Jitter(max(wait, 0)))
+}
