@@ -26,9 +26,9 @@ type Feed interface {
 	Now(ctx context.Context, r FeedRange) (continuation string, err error)
 	// Read returns the page that follows a continuation. It returns *SplitError when
 	// several physical ranges serve the range now. It must not return a document whose key
-	// is outside the range, must keep the changes of one transaction on one page, and
-	// orders items by LSN. It returns ErrRecreated if the container is not the one of
-	// ReadRequest.Container.
+	// is outside the range, must keep the changes of one transaction to one key on one page,
+	// and orders items by LSN. A page that ends within a transaction has Page.Cut set. It
+	// returns ErrRecreated if the container is not the one of ReadRequest.Container.
 	Read(ctx context.Context, req ReadRequest) (*Page, error)
 }
 
@@ -75,7 +75,7 @@ type ReadRequest struct {
 	// time; zero is the beginning of the container.
 	Since time.Time
 	// MaxItems bounds the page; 0 leaves it to the service. A page may exceed it
-	// rather than cut a transaction.
+	// rather than separate the changes of one transaction.
 	MaxItems int
 }
 
@@ -85,6 +85,9 @@ type Page struct {
 	// Continuation is the position after this page. It may move although no item was
 	// returned.
 	Continuation string
+	// Cut means that the next page may continue the transaction of the last item, with changes
+	// to other keys. It is for transactions that are too large for one page.
+	Cut bool
 	// CaughtUp means that the service had nothing after the request's position.
 	CaughtUp bool
 	// EndLSN is the highest LSN the service had in this range when it replied; 0 if

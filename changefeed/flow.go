@@ -57,7 +57,7 @@ func (f *flow) admit(src *Page) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := len(src.Items)
-	lsn, changed := lastOf(src.Items)
+	lsn, changed := src.last()
 	src.Items = slices.DeleteFunc(src.Items, func(item Item) bool { return f.skip(&item) })
 	parts := f.byLane(src)
 	p := f.window.add(src, n-len(src.Items), lsn, changed)

@@ -68,7 +68,7 @@ func (s *lagState) read(p *Page) {
 	s.caughtUp = p.CaughtUp
 	s.endLSN = max(s.endLSN, p.EndLSN)
 	s.withheld = Page{Withheld: p.Withheld, WithheldSince: p.WithheldSince}
-	if lsn, changed := lastOf(p.Items); lsn > 0 {
+	if lsn, changed := p.last(); lsn > 0 {
 		s.readLSN, s.lastTS = max(s.readLSN, lsn), changed
 		s.endLSN = max(s.endLSN, lsn)
 	}

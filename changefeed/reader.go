@@ -169,7 +169,7 @@ func (p *Page) behind(reached int64) *AheadError {
 // lease keeps it with its next write: the position is then after changes without documents,
 // too, such as deletes.
 func (d *delivery) reach(p *Page, reached int64) int64 {
-	last, _ := lastOf(p.Items)
+	last, _ := p.last()
 	if p.CaughtUp {
 		last = max(last, p.EndLSN)
 	}
@@ -184,7 +184,7 @@ func (d *delivery) reach(p *Page, reached int64) int64 {
 // poll can wait, because a read at once would only confirm that nothing follows.
 func upToEnd(p *Page) bool {
 	n := len(p.Items)
-	return n > 0 && p.EndLSN > 0 && p.Items[n-1].LSN >= p.EndLSN
+	return n > 0 && !p.Cut && p.EndLSN > 0 && p.Items[n-1].LSN >= p.EndLSN
 }
 
 // poller computes the pause between reads of a range with nothing new. It is short while

@@ -273,12 +273,15 @@ func release(p *Page) {
 	}
 }
 
-// lastOf returns the highest LSN among items and the time of that change.
-func lastOf(items []Item) (lsn, changed int64) {
-	for i := range items {
-		if items[i].LSN >= lsn {
-			lsn, changed = items[i].LSN, items[i].Timestamp
+// last returns the LSN up to which a page ends the changes of the feed, and the time of its last change.
+func (p *Page) last() (lsn, changed int64) {
+	for i := range p.Items {
+		if p.Items[i].LSN >= lsn {
+			lsn, changed = p.Items[i].LSN, p.Items[i].Timestamp
 		}
+	}
+	if p.Cut { // the next page continues the transaction, and may be done later
+		lsn--
 	}
 	return lsn, changed
 }

@@ -12,7 +12,7 @@ type testWindow struct{ *window }
 func newTestWindow(o *Options, done func([]*page)) testWindow { return testWindow{newWindow(o, done)} }
 
 func (w testWindow) add(src *Page) *page {
-	lsn, changed := lastOf(src.Items)
+	lsn, changed := src.last()
 	return w.window.add(src, 0, lsn, changed)
 }
 
@@ -197,4 +197,33 @@ func TestAheadEndsBeforePageInTheLanes(t *testing.T) {
 	check(5, 1, false)
 	w.hold(b, &b.items[0])
 	check(9, 3, true)
+}
+
+// A page that ends within a transaction is done when the next page is, because what is done ahead of
+// the checkpoint is recorded by LSN.
+func TestAheadEndsBeforeCutTransaction(t *testing.T) {
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	held := w.add(&Page{Items: []Item{{LSN: 1}}})
+	w.hold(held, &held.items[0])
+	first, rest := w.add(&Page{Items: []Item{{LSN: 6}, {LSN: 7}}, Cut: true}), w.add(&Page{Items: []Item{{LSN: 7}}})
+	w.finish(first, 2)
+	if lsn, _, _ := w.settled(); lsn != 6 {
+		t.Errorf("settled up to LSN %d while a part of 7 is in the lanes, want 6", lsn)
+	}
+	w.finish(rest, 1)
+	if lsn, _, _ := w.settled(); lsn != 7 {
+		t.Errorf("settled up to LSN %d, want 7", lsn)
+	}
+}
+
+// More of the transaction is lag, and the next read does not wait.
+func TestCutPageIsNotTheEnd(t *testing.T) {
+	for _, cut := range []bool{true, false} {
+		p := &Page{Items: []Item{{LSN: 7}}, EndLSN: 7, Cut: cut}
+		var s lagState
+		s.read(p)
+		if more := s.endLSN > s.readLSN; more != cut || upToEnd(p) == cut {
+			t.Errorf("cut %t: more is known %t, end of the feed %t", cut, more, upToEnd(p))
+		}
+	}
 }

@@ -31,7 +31,11 @@
 // everything up to it was delivered. A position is never the horizon itself, because a server that
 // crashed reuses ids that its log does not contain. Ids up to a commit that was seen are in the
 // log (with synchronous_commit on) and are never reused. A transaction that commits late delays
-// later ones and is never missed. A page never splits a transaction.
+// later ones and is never missed.
+//
+// A page has a limit of events and one of bytes (4 MB). A transaction that does not fit is continued
+// on the next page, at a position with the hash of the last key. Pages never separate the events that
+// one transaction has for one key.
 //
 // Order per key: a unit of work reads the version of the aggregate before its one statement gets
 // an id. If two follow each other on one aggregate, the second has read the commit of the first,

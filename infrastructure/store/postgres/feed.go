@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -118,3 +120,31 @@ func (f *Feed) Held() time.Duration {
 	}
 	return time.Since(f.held)
 }
+
+// position is a read request with its position: after all events of a transaction, or after those
+// up to a hash. The second is for transactions that are larger than a page.
+type position struct {
+	recordstore.Request
+	hash int32
+}
+
+const wholeTransaction = math.MaxInt32 // above all hashes
+
+// parsePosition parses a request.
+func parsePosition(space keySpace, req changefeed.ReadRequest) (p position, err error) {
+	whole := req
+	p.hash = wholeTransaction
+	if xid, hash, within := strings.Cut(req.Continuation, "."); within {
+		n, err := strconv.ParseUint(strings.TrimSuffix(hash, `"`), 10, recordstore.HashBits)
+		if err != nil {
+			return p, errors.Join(changefeed.ErrPermanent, fmt.Errorf("the continuation %q does not belong to this feed: %w", req.Continuation, err))
+		}
+		p.hash, whole.Continuation = int32(n), xid+`"` //nolint:gosec // 30 bits
+	}
+	p.Request, err = recordstore.ParseRequest(space, whole)
+	p.Continuation = req.Continuation
+	return p, err
+}
+
+// tokenWithin returns the continuation after the events of a transaction up to a hash.
+func tokenWithin(xid uint64, hash int32) string { return fmt.Sprintf(`"%d.%d"`, xid, hash) }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -194,5 +195,29 @@ func TestEveryTimeoutNamesTheOperation(t *testing.T) {
 		}
 		db.Close()
 		server.tasks.Wait()
+	})
+}
+
+// A continuation is read as it was written, or refused.
+func FuzzContinuation(f *testing.F) {
+	for _, seed := range []string{``, `"7"`, `"7.3"`, `"7.1073741824"`, `"7.-1"`, `"7.3`, `7.3"`, `"7.3""`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		p, err := parsePosition(keySpace{changefeed.FullRange()}, changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: text})
+		if err != nil {
+			if !errors.Is(err, changefeed.ErrPermanent) {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		again := recordstore.Token(p.Position)
+		if p.hash != wholeTransaction {
+			again = tokenWithin(p.Position, p.hash)
+		}
+		q, err := parsePosition(keySpace{changefeed.FullRange()}, changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: again})
+		if err != nil || q.Position != p.Position || q.hash != p.hash || p.hash < 0 || p.hash != wholeTransaction && p.hash >= 1<<recordstore.HashBits {
+			t.Errorf("%q is read as %+v, and %q as %+v, %v", text, p, again, q, err)
+		}
 	})
 }

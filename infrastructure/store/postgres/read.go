@@ -14,20 +14,30 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// readQuery returns the horizon, the last event below it in any range, and the events of whole
-// transactions between a position and the horizon. FETCH ... WITH TIES splits no transaction. The
-// outer bounds of all ranges are for the index; width_bucket is odd if a hash is within one of
-// the ranges. We compare with "<> 0" and not with "= 1", because the planner expects the first of
-// most events but the second of one in 200: it would then sort all later events for each page.
+// readQuery returns the horizon, the last event below it in any range, and the events between a
+// position and the horizon. FETCH ... WITH TIES separates no events of one transaction and hash. An
+// event after a page that is full comes without its document; it only shows where the page ends.
+// The length of a document is known without reading it. The outer bounds of all ranges are for the
+// index; width_bucket is odd if a hash is within one of the ranges. We compare with "<> 0" and not
+// with "= 1", because the planner expects the first of most events but the second of one in 200: it
+// would then sort all later events for each page.
 const readQuery = `SELECT h.horizon, h.ahead, l.last, e.xid, e.stored_at, e.hash, e.key, e.document
 FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead) h
 LEFT JOIN LATERAL (SELECT xid AS last FROM events WHERE xid < h.horizon ORDER BY xid DESC LIMIT 1) l ON true
 LEFT JOIN LATERAL (
-	SELECT xid, stored_at, hash, key, document FROM events
-	WHERE xid > $1 AND xid < h.horizon AND hash >= $2 AND hash < $3 AND stored_at >= $4
-		AND width_bucket(hash, $6::int[]) % 2 <> 0
-	ORDER BY xid FETCH FIRST $5 ROWS WITH TIES
+	SELECT xid, stored_at, hash, key, CASE WHEN count(*) OVER before < $5 AND coalesce(sum(octet_length(document)) OVER before, 0) < $8 THEN document END AS document
+	FROM (
+		SELECT xid, stored_at, hash, key, document FROM events
+		WHERE xid >= $1 AND (xid, hash) > ($1, $7) AND xid < h.horizon AND hash >= $2 AND hash < $3 AND stored_at >= $4
+			AND width_bucket(hash, $6::int[]) % 2 <> 0
+		ORDER BY xid, hash FETCH FIRST ($5::bigint + 1) ROWS WITH TIES
+	) next
+	WINDOW before AS (ORDER BY xid, hash GROUPS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ) e ON true`
+
+// pageBytes limits the documents of a page. A page exceeds it by the events of one transaction and
+// hash at most. It is half of the memory that a processor uses for one range.
+const pageBytes = 4 << 20
 
 // farBehind is the lag of a position, in transactions, from which an empty page moves it. It is
 // large because each move writes a lease, which is a transaction itself.
@@ -35,7 +45,7 @@ const farBehind = 1_000_000
 
 // reader is a read in progress.
 type reader struct {
-	recordstore.Request
+	position
 	empty uint64 // there are no events of its range between the position and this id
 	atEnd bool   // the last read of its range reached the end
 }
@@ -45,6 +55,7 @@ type found struct {
 	events []event
 	last   uint64 // the position of the last event of any range
 	cut    bool   // more events may follow these
+	within bool   // and they may belong to the transaction of the last one
 }
 
 type event struct {
@@ -54,11 +65,11 @@ type event struct {
 
 // Read implements changefeed.Feed. It waits for events for up to FeedOptions.Hold.
 func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
-	request, err := recordstore.ParseRequest(f.keySpace, req)
+	at, err := parsePosition(f.keySpace, req)
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	page, err := f.read(ctx, &reader{Request: request, empty: request.Position})
+	page, err := f.read(ctx, &reader{position: at, empty: at.Position})
 	if err != nil {
 		return nil, asFault("read the events of range "+req.Range.String(), f.db.used(err))
 	}
@@ -68,7 +79,7 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 // read polls its range alone until it has reached the end, then together with other readers, and
 // alone again when the hold is over.
 func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
-	if known := f.empty.Take(r.Range); known.upTo > 0 && known.from == r.Position {
+	if known := f.empty.Take(r.Range); known.upTo > 0 && known.from == r.Position && r.hash == wholeTransaction {
 		r.empty, r.atEnd = known.upTo, true
 	}
 	until := time.Now().Add(f.hold)
@@ -100,29 +111,41 @@ func (f *Feed) poll(ctx context.Context, readers ...reader) (*found, error) {
 	for i := range readers {
 		after = min(after, readers[i].empty)
 	}
+	hash := int32(wholeTransaction)
+	if r := readers[0]; len(readers) == 1 && r.empty == r.Position {
+		hash = r.hash
+	}
 	bounds := boundsOf(readers)
-	got, _ := f.db.pool.Query(ctx, readQuery, after, bounds[0], bounds[len(bounds)-1], since.UTC(), most, bounds)
+	got, _ := f.db.pool.Query(ctx, readQuery, after, bounds[0], bounds[len(bounds)-1], since.UTC(), most, bounds, hash, pageBytes)
 	seen := &found{}
 	var horizon, ahead uint64
 	var last, xid *uint64
 	var at *time.Time
-	var hash *int32
+	var in *int32
 	var key *string
 	var raw []byte
-	_, err := pgx.ForEachRow(got, []any{&horizon, &ahead, &last, &xid, &at, &hash, &key, &raw}, func() error {
+	_, err := pgx.ForEachRow(got, []any{&horizon, &ahead, &last, &xid, &at, &in, &key, &raw}, func() error {
 		if last != nil {
 			seen.last = *last
 		}
-		if xid != nil { // otherwise there are no events of these ranges
-			quoted, _ := json.Marshal(*key)                                                                                                 // never fails
-			seen.events = append(seen.events, event{*hash, changefeed.Item{Raw: raw, Key: quoted, LSN: int64(*xid), Timestamp: at.Unix()}}) //nolint:gosec // centuries below the bound
+		switch n := len(seen.events); {
+		case xid == nil: // there are no events of these ranges
+		case raw == nil: // after the page
+			if !seen.cut {
+				seen.cut, seen.within = true, uint64(seen.events[n-1].LSN) == *xid //nolint:gosec // read as one
+			}
+		default:
+			quoted, _ := json.Marshal(*key)                                                                                               // never fails
+			seen.events = append(seen.events, event{*in, changefeed.Item{Raw: raw, Key: quoted, LSN: int64(*xid), Timestamp: at.Unix()}}) //nolint:gosec // centuries below the bound
 		}
 		return nil
 	})
 	if err != nil {
 		return nil, err
 	}
-	seen.cut = len(seen.events) >= most
+	if len(seen.events) > most { // by events of one hash, of which the limit hides the next one
+		seen.cut, seen.within = true, true
+	}
 	f.watch(horizon, ahead)
 	return seen, nil
 }
@@ -143,10 +166,11 @@ func boundsOf(readers []reader) (bounds []int32) {
 // pageOf returns the page of a reader from the result of a poll.
 func (f *Feed) pageOf(r *reader, seen *found) *changefeed.Page {
 	page := &changefeed.Page{Continuation: r.Continuation}
-	end := r.Position
+	end, hash := r.Position, int32(wholeTransaction)
 	for _, e := range seen.events {
-		if xid := uint64(e.LSN); xid > r.empty && e.hash >= r.Low && e.hash < r.High { //nolint:gosec // read as one
-			page.Items, end = append(page.Items, e.Item), xid
+		xid := uint64(e.LSN) //nolint:gosec // read as one
+		if after := xid > r.empty || xid == r.Position && e.hash > r.hash; after && e.hash >= r.Low && e.hash < r.High {
+			page.Items, end, hash = append(page.Items, e.Item), xid, e.hash
 			page.Bytes += len(e.Raw)
 		}
 	}
@@ -156,10 +180,13 @@ func (f *Feed) pageOf(r *reader, seen *found) *changefeed.Page {
 		if seen.cut {
 			page.EndLSN = int64(seen.last) //nolint:gosec // see above
 		}
+		if page.Cut = seen.within; page.Cut {
+			page.Continuation = tokenWithin(end, hash)
+		}
 	default:
 		page.CaughtUp = true
-		if r.Continuation == "" || seen.last > r.Position+farBehind {
-			page.Continuation = recordstore.Token(seen.last)
+		if r.Continuation == "" || r.hash != wholeTransaction || seen.last > r.Position+farBehind {
+			page.Continuation = recordstore.Token(max(r.Position, seen.last))
 		}
 	}
 	if !seen.cut && r.Since.IsZero() {

@@ -2,6 +2,8 @@ package postgres_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -117,4 +119,112 @@ func TestPageOfABacklogIsReadByItsIndex(t *testing.T) {
 	if read := entries() - before; read == 0 || read > backlog {
 		t.Errorf("%d entries of indexes were read for %d pages of %d", read, pages, size)
 	}
+}
+
+// readPages reads a range to its end and returns the pages with events.
+func readPages(t testing.TB, feed *postgres.Feed, r changefeed.FeedRange, from string, most int) (pages []*changefeed.Page) {
+	t.Helper()
+	for {
+		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: r, Continuation: from, MaxItems: most})
+		must(t, err)
+		if page.CaughtUp && page.Continuation == from {
+			return pages
+		}
+		if from = page.Continuation; len(page.Items) > 0 {
+			pages = append(pages, page)
+		}
+	}
+}
+
+func TestPageIsLimitedByBytes(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
+	must(t, err)
+	const mb = 1 << 20
+	for n, size := range []int{10 * mb, mb, mb, mb, mb, mb, mb, 100} {
+		_, err := pool.Exec(t.Context(), insertEvent, n, "k", fmt.Sprint(n), strings.Repeat("x", size))
+		must(t, err)
+	}
+	var got []int
+	within(t, "all events are read", func() bool {
+		got = nil
+		events := 0
+		for _, page := range readPages(t, feed, changefeed.FullRange(), "", 100) {
+			got, events = append(got, page.Bytes), events+len(page.Items)
+		}
+		return events == 8
+	})
+	if want := []int{10 * mb, 4 * mb, 2*mb + 100}; !slices.Equal(got, want) {
+		t.Errorf("pages of %d bytes, want %d", got, want)
+	}
+}
+
+// A transaction of many keys is read in several pages, each with all of its events of a key. Every
+// position within it can be continued, also by leases of smaller ranges.
+func TestLargeTransactionIsReadInPages(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1, Hold: time.Millisecond})
+	must(t, err)
+	halves, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 2})
+	must(t, err)
+	const keys, each, most = 100, 7, 30
+	all := keys*each + 2
+	store := func(key, numbers string) {
+		_, err := pool.Exec(t.Context(), `INSERT INTO events (hash, key, id, document) SELECT h, k, k || '-' || n, '{}' FROM unnest($1::int[], $2::text[]) AS keys (h, k), `+numbers+` n`,
+			hashes(feed, key), strings.Fields(key))
+		must(t, err)
+	}
+	var many []string
+	for k := range keys {
+		many = append(many, fmt.Sprint("k", k))
+	}
+	store("before", "generate_series(1, 1)")
+	store(strings.Join(many, " "), fmt.Sprintf("generate_series(1, %d)", each))
+	store("after", "generate_series(1, 1)")
+	var pages []*changefeed.Page
+	within(t, "all events are read", func() bool {
+		pages = readPages(t, feed, changefeed.FullRange(), "", most)
+		return events(pages) >= all
+	})
+	pageOf := map[string]int{}
+	read := 0
+	for i, page := range pages {
+		if len(page.Items) > most+each {
+			t.Errorf("a page of %d events", len(page.Items))
+		}
+		if last := i == len(pages)-1; page.Cut == last && i > 0 {
+			t.Errorf("page %d of %d is cut: %t", i, len(pages), page.Cut)
+		}
+		for _, item := range page.Items {
+			if at, known := pageOf[string(item.Key)]; known && at != i {
+				t.Errorf("pages %d and %d have events of key %s", at, i, item.Key)
+			}
+			pageOf[string(item.Key)] = i
+		}
+		read += len(page.Items)
+		rest := 0
+		for _, half := range []changefeed.FeedRange{{Max: "20000000"}, {Min: "20000000", Max: "FF"}} {
+			rest += events(readPages(t, halves, half, page.Continuation, most))
+		}
+		if read+rest != all {
+			t.Errorf("%d events up to %s and %d after it, want %d", read, page.Continuation, rest, all)
+		}
+	}
+	if read != all || len(pages) < all/(most+each) {
+		t.Errorf("%d events in %d pages, want %d events", read, len(pages), all)
+	}
+}
+
+func events(pages []*changefeed.Page) (n int) {
+	for _, page := range pages {
+		n += len(page.Items)
+	}
+	return n
+}
+
+func hashes(feed *postgres.Feed, keys string) (all []int32) {
+	for _, key := range strings.Fields(keys) {
+		all = append(all, int32(hash(feed, key))) //nolint:gosec // 30 bits
+	}
+	return all
 }

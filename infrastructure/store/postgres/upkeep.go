@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"feedbox/changefeed"
-	"feedbox/infrastructure/store/recordstore"
 )
 
 // Upkeep deletes expired rows while a relay runs. Several relays may run it; only one of them
@@ -139,12 +138,15 @@ func (db *DB) passed(ctx context.Context) (p passed, err error) {
 	if err != nil {
 		return p, err
 	}
-	positions := make([]recordstore.Request, len(leases))
+	positions := make([]position, len(leases))
 	p.from = []int32{0}
 	lowest := uint64(math.MaxUint64)
 	for i, l := range leases {
-		if positions[i], err = recordstore.ParseRequest(keySpace{l.Range}, changefeed.ReadRequest{Range: l.Range, Continuation: l.Continuation}); err != nil {
+		if positions[i], err = parsePosition(keySpace{l.Range}, changefeed.ReadRequest{Range: l.Range, Continuation: l.Continuation}); err != nil {
 			return p, fmt.Errorf("lease %s: %w", l.ID, err)
+		}
+		if positions[i].hash != wholeTransaction {
+			positions[i].Position--
 		}
 		if at := positions[i].Position; at < lowest {
 			lowest, p.slowest = at, l.ID
