@@ -78,6 +78,12 @@
 // live still sends all of them. Without leases nothing is deleted. Leases of a processor that is
 // not used any more keep events for ever, until they are deleted.
 //
+// # Rights
+//
+// The role that migrates owns the schema. Another role needs the rights of DB.Grants: USAGE on the
+// schema and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables. With pg_monitor,
+// feedbox doctor shows since when the transaction of another role is open.
+//
 // # Silence
 //
 // A server that does not answer keeps no caller waiting. Each statement has a limit (DBOptions.Timeout,

@@ -1,7 +1,10 @@
 package postgres_test
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,8 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/application/relay"
+	"feedbox/changefeed"
 	"feedbox/infrastructure/store/postgres"
 	"feedbox/infrastructure/store/recordstore/parked"
+	"feedbox/infrastructure/store/recordstore/recordstoretest"
 )
 
 // A database with parked keys is migrated from version 1, in which gates had columns in place of a
@@ -72,4 +77,73 @@ func TestMigrationKeepsGatesOfVersion1(t *testing.T) {
 		must(t, err)
 	}
 	check(func() ([]relay.Gate, error) { return store.Gates(t.Context()) })
+}
+
+// role creates a role and returns the URL for it.
+func role(t testing.TB, pool *pgxpool.Pool, url, name string) string {
+	t.Helper()
+	_, err := pool.Exec(t.Context(), `CREATE ROLE `+name+` LOGIN`)
+	must(t, err)
+	return strings.Replace(url, "feedbox@", name+"@", 1)
+}
+
+func TestGrantsSufficeForARoleWithoutOwnership(t *testing.T) {
+	url := database(t)
+	owner, pool := openAt(t, url)
+	db, err := postgres.Open(role(t, pool, url, "lean"), nil)
+	must(t, err)
+	t.Cleanup(db.Close)
+	if err := db.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), owner.Grants("lean")) {
+		t.Fatalf("without rights: %v", err)
+	}
+	_, err = pool.Exec(t.Context(), owner.Grants("lean"))
+	must(t, err)
+	must(t, db.Verify(t.Context()))
+	must(t, db.Migrate(t.Context()))
+	must(t, postgres.Upkeep{DB: db}.Sweep(t.Context()))
+	_, err = postgres.Leases{DB: db}.Create(t.Context(), changefeed.Record{ID: "l", Body: []byte(`{}`)})
+	must(t, err)
+	_, err = baskets(t, db, nil).Create(t.Context(), recordstoretest.Opening("one"))
+	must(t, err)
+	_, err = db.Size(t.Context())
+	must(t, err)
+}
+
+// A role without pg_monitor does not see since when others' transactions are open.
+func TestHolderOfTheFeedIsNamedForARoleWithoutMonitor(t *testing.T) {
+	url := database(t)
+	owner, pool := openAt(t, url)
+	db, err := postgres.Open(role(t, pool, url, "plain"), nil)
+	must(t, err)
+	t.Cleanup(db.Close)
+	_, err = pool.Exec(t.Context(), owner.Grants("plain"))
+	must(t, err)
+	holder, err := pool.Begin(t.Context())
+	must(t, err)
+	defer func() { must(t, holder.Rollback(context.WithoutCancel(t.Context()))) }()
+	var pid int
+	must(t, holder.QueryRow(t.Context(), `SELECT pg_backend_pid() FROM pg_current_xact_id()`).Scan(&pid))
+	oldest := func() postgres.Transaction {
+		t.Helper()
+		found, err := db.OldestTransaction(t.Context())
+		must(t, err)
+		if !strings.Contains(found.Who, fmt.Sprintf("process %d, user feedbox", pid)) || !strings.Contains(found.End, fmt.Sprint(pid)) {
+			t.Errorf("process %d is reported as %+v", pid, found)
+		}
+		return found
+	}
+	if found := oldest(); !found.AtLeast || found.Age != 0 {
+		t.Errorf("an unknown age is reported as %+v", found)
+	}
+	_, err = pool.Exec(t.Context(), insertEvent, 1, "k", "e", `{}`)
+	must(t, err)
+	time.Sleep(20 * time.Millisecond)
+	if found := oldest(); !found.AtLeast || found.Age < 20*time.Millisecond || found.Age > time.Hour {
+		t.Errorf("after an event that is held back for 20 ms: %+v", found)
+	}
+	_, err = pool.Exec(t.Context(), `GRANT pg_monitor TO plain`)
+	must(t, err)
+	if found := oldest(); found.AtLeast || found.Age < 20*time.Millisecond {
+		t.Errorf("with pg_monitor: %+v", found)
+	}
 }

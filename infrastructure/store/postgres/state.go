@@ -3,7 +3,10 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // State describes a server and its schema.
@@ -12,7 +15,8 @@ type State struct {
 	Schema     int // version; 0: none
 	Recovering bool
 	Fsync      bool
-	Foreign    bool // events have ids of transactions of another server
+	Foreign    bool   // events have ids of transactions of another server
+	Barred     string // SQL for the right to use the schema, if that is missing
 }
 
 // Fault is a problem of a database and its remedy.
@@ -28,8 +32,12 @@ func (db *DB) State(ctx context.Context) (s State, err error) {
 	}
 	err = db.row(ctx, what, nil, []any{&s.Schema}, schemaVersion)
 	switch c := code(err); {
-	case c == undefinedTable, c == invalidSchema:
-		return s, nil
+	case c == undefinedTable, c == invalidSchema: // or the role may not look into the schema
+		var barred bool
+		err = db.row(ctx, what, nil, []any{&barred, &s.Barred}, `SELECT NOT has_schema_privilege(oid, 'USAGE'), quote_ident(current_user) FROM pg_namespace WHERE nspname = $1`, db.options.Schema)
+		if s.Barred = db.Grants(s.Barred); !barred {
+			s.Barred = ""
+		}
 	case err == nil && s.Schema == len(scripts):
 		err = db.row(ctx, what, nil, []any{&s.Foreign}, `SELECT coalesce((SELECT xid FROM events ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)`)
 	}
@@ -46,6 +54,7 @@ func (s State) Faults() (wrong []Fault) {
 	add(s.Server < minVersion, fmt.Sprintf("the server has version %d", s.Server/10000), "use PostgreSQL 13 or later")
 	add(s.Recovering, "the server is a read-only replica", "use the address of the primary")
 	add(!s.Fsync, "the server runs with fsync off and may lose acknowledged commits", "set fsync = on")
+	add(s.Barred != "", "the user may not use the schema", s.Barred)
 	if len(wrong) == 0 {
 		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "set FEEDBOX_POSTGRES_MIGRATE=true and start relay or API, or run the migrations of infrastructure/store/postgres")
 		add(s.Schema > len(scripts), fmt.Sprintf("the schema has version %d, this program knows version %d", s.Schema, len(scripts)), "run the newer program")
@@ -63,21 +72,35 @@ func (db *DB) Clock(ctx context.Context) (now time.Time, err error) {
 
 // Transaction is an open transaction.
 type Transaction struct {
-	Age time.Duration // 0: there is none
-	Who string        // process, user and application
-	End string        // SQL that ends it
+	Who string // process, user and application; "" if there is no transaction
+	End string // SQL that ends it
+	Age time.Duration
+	// AtLeast means that Age is a lower bound, because the role has no pg_monitor and the transaction
+	// is of another role. 0 is unknown then.
+	AtLeast bool
 }
 
-// OldestTransaction returns the oldest open transaction of the server that has written something,
-// including prepared ones. It holds back the feed.
+// OldestTransaction returns the open transaction of the server that has the lowest id, including
+// prepared ones. It holds back the feed. The first event that it holds back gives a lower bound of
+// its age.
 func (db *DB) OldestTransaction(ctx context.Context) (t Transaction, err error) {
-	err = db.row(ctx, "list open transactions", nil, []any{&t.Age, &t.Who, &t.End}, `SELECT * FROM (
-		SELECT clock_timestamp() - xact_start AS age, format('process %s, user %s, application %s, %s', pid, usename, application_name, state), format('SELECT pg_terminate_backend(%s)', pid)
+	err = db.row(ctx, "list open transactions", nil, []any{&t.Who, &t.End, &t.Age, &t.AtLeast}, `SELECT who, stop,
+		coalesce(clock_timestamp() - coalesce(began, (SELECT stored_at FROM events WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()) ORDER BY xid LIMIT 1)), interval '0'), began IS NULL
+	FROM (
+		SELECT backend_xid AS xid, xact_start AS began, format('SELECT pg_terminate_backend(%s)', pid) AS stop,
+			concat_ws(', ', 'process ' || pid, 'user ' || usename, 'application ' || nullif(application_name, ''), state) AS who
 		FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid()
 		UNION ALL
-		SELECT clock_timestamp() - prepared, format('prepared as %s by %s', gid, owner), format('ROLLBACK PREPARED %L', gid) FROM pg_prepared_xacts
-	) open ORDER BY age DESC NULLS LAST LIMIT 1`)
+		SELECT transaction, prepared, format('ROLLBACK PREPARED %L', gid), format('prepared as %s by %s', gid, owner) FROM pg_prepared_xacts
+	) open ORDER BY age(xid) DESC LIMIT 1`)
 	return t, err
+}
+
+// Grants returns the SQL that gives a role all rights that relay and API need if another role owns
+// the schema and migrates it.
+func (db *DB) Grants(role string) string {
+	return strings.NewReplacer("$schema", pgx.Identifier{db.options.Schema}.Sanitize(), "$role", role).Replace(
+		"GRANT USAGE ON SCHEMA $schema TO $role; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA $schema TO $role; GRANT USAGE ON ALL SEQUENCES IN SCHEMA $schema TO $role")
 }
 
 // Size is the size of the table of events in the server's statistics.

@@ -28,8 +28,8 @@ func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool
 func (Doctor) Describe(err error) string { return operator.OneLine(err) }
 
 // Advise implements operator.StoreDoctor.
-func (Doctor) Advise(context.Context, error, operator.Part) string {
-	return "check that the user of FEEDBOX_POSTGRES_URL may use the tables: GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA feedbox TO <user>; GRANT USAGE ON ALL SEQUENCES IN SCHEMA feedbox TO <user>"
+func (d Doctor) Advise(context.Context, error, operator.Part) string {
+	return "check that the user of FEEDBOX_POSTGRES_URL may use the tables: " + d.DB.Grants("<user>")
 }
 
 // examineServer makes the same checks as the start of a process.
@@ -70,10 +70,14 @@ func (d Doctor) examineOpenTransactions(ctx context.Context) []operator.Finding 
 	switch {
 	case err != nil:
 		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingUnknown, "")}
-	case oldest.Age == 0:
+	case oldest.Who == "":
 		return []operator.Finding{operator.Fine(check, "none that writes")}
 	}
-	f := operator.Fine(check, "the oldest that writes has lasted %s: %s", oldest.Age.Round(time.Millisecond), oldest.Who)
+	lasted := oldest.Age.Round(time.Millisecond).String()
+	if oldest.AtLeast {
+		lasted = "at least " + lasted + " (GRANT pg_monitor TO <user> shows the time)"
+	}
+	f := operator.Fine(check, "the oldest that writes has lasted %s: %s", lasted, oldest.Who)
 	if oldest.Age > longTransaction {
 		f = f.Is(operator.FindingWarning, fmt.Sprintf("it holds all events back that were committed after it began: end it (%s), and set idle_in_transaction_session_timeout", oldest.End))
 	}
