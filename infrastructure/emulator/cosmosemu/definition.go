@@ -16,12 +16,16 @@ import (
 // the service's continuous backup.
 const maxRetention = 30 * 24 * 60
 
+// newKeyVersion is the version of the partition key of a new container whose definition has
+// none. See UNSUPPORTED.md: azcosmos would take a missing version for 1.
+const newKeyVersion = 2
+
 // defaultIndexingPolicy is the policy that the service adds if there is none.
 const defaultIndexingPolicy = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
 
 // parseDefinition reads the body of a container. Members that the emulator does not use
-// are kept unchanged.
-func parseDefinition(body []byte) (*store.Definition, error) {
+// are kept unchanged. A partition key without a version has the version keyVersion.
+func parseDefinition(body []byte, keyVersion int) (*store.Definition, error) {
 	var in struct {
 		ID               string         `json:"id"`
 		PartitionKey     *keyDefinition `json:"partitionKey"`
@@ -62,8 +66,8 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 		return nil, err
 	}
 	switch def.KeyVersion {
-	case 0: // see UNSUPPORTED.md: azcosmos would take a missing version for 1
-		def.KeyVersion = 2
+	case 0:
+		def.KeyVersion = keyVersion
 	case 1, 2:
 	default:
 		return nil, refuse(http.StatusBadRequest, "The partition key version %d is invalid: it must be 1 or 2", def.KeyVersion)
@@ -91,7 +95,11 @@ func parseDefinition(body []byte) (*store.Definition, error) {
 		return nil, refuse(http.StatusBadRequest, "changeFeedPolicy.retentionDuration is %g: it must be a whole number of minutes, at most %d", r, maxRetention)
 	}
 	def.Retention = int64(in.ChangeFeedPolicy.Retention)
-	def.Raw, err = definitionText(body, def, in.PartitionKey.Paths, len(in.IndexingPolicy) == 0)
+	policy, err := indexingPolicy(in.IndexingPolicy)
+	if err != nil {
+		return nil, err
+	}
+	def.Raw, err = definitionText(body, def, in.PartitionKey.Paths, policy)
 	return def, err
 }
 
@@ -122,12 +130,36 @@ func (v *keyVersion) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// definitionText returns the client's text with the partition key completed and without
-// the members that the emulator writes itself.
-func definitionText(body []byte, def *store.Definition, paths []string, addPolicy bool) (string, error) {
+// indexingPolicy returns the policy with the default of automatic, which does not apply to the
+// mode none: there the service refuses true.
+func indexingPolicy(policy json.RawMessage) ([]byte, error) {
+	if len(policy) == 0 || string(policy) == "null" {
+		return []byte(defaultIndexingPolicy), nil
+	}
+	var given struct {
+		Automatic *bool  `json:"automatic"`
+		Mode      string `json:"indexingMode"`
+	}
+	if err := json.Unmarshal(policy, &given); err != nil {
+		return nil, refuse(http.StatusBadRequest, "The indexingPolicy is invalid: %v", err)
+	}
+	if given.Automatic != nil || strings.EqualFold(given.Mode, "none") {
+		return policy, nil
+	}
+	text := []byte(`{"automatic":true`)
+	members, err := document.Members(policy, func(name string, _ []byte) bool { return name != "automatic" })
+	if len(members) > 0 {
+		text = append(append(text, ','), members...)
+	}
+	return append(text, '}'), err
+}
+
+// definitionText returns the client's text with the partition key and the indexing policy
+// completed and without the members that the emulator writes itself.
+func definitionText(body []byte, def *store.Definition, paths []string, policy []byte) (string, error) {
 	text, err := document.Members(body, func(name string, value []byte) bool {
 		switch name {
-		case "_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "partitionKey":
+		case "_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "partitionKey", "indexingPolicy":
 			return false
 		}
 		return string(value) != "null"
@@ -139,20 +171,21 @@ func definitionText(body []byte, def *store.Definition, paths []string, addPolic
 	if def.Hierarchical {
 		kind = "MultiHash"
 	}
+	version := def.KeyVersion
+	if version == 1 {
+		version = 0 // the service writes only later versions
+	}
 	key, err := json.Marshal(struct {
 		Paths   []string `json:"paths"`
 		Kind    string   `json:"kind"`
-		Version int      `json:"version"`
+		Version int      `json:"version,omitempty"`
 		System  bool     `json:"systemKey,omitempty"`
-	}{paths, kind, def.KeyVersion, hasSystemKey(def)})
+	}{paths, kind, version, hasSystemKey(def)})
 	if err != nil {
 		return "", fmt.Errorf("encode partition key: %w", err)
 	}
 	text = append(append(text, `,"partitionKey":`...), key...)
-	if addPolicy {
-		text = append(append(text, `,"indexingPolicy":`...), defaultIndexingPolicy...)
-	}
-	return string(text), nil
+	return string(append(append(text, `,"indexingPolicy":`...), policy...)), nil
 }
 
 // checkResourceID checks the id of a database, container, user or permission.

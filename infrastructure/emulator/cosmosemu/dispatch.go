@@ -3,6 +3,7 @@ package cosmosemu
 import (
 	"net/http"
 	"sync"
+	"time"
 
 	"feedbox/infrastructure/emulator/internal/hooks"
 )
@@ -41,7 +42,7 @@ func (b *requestBuffers) release() {
 func (d *dispatcher) serve(w http.ResponseWriter, r *http.Request, kind gatewayKind, region int) {
 	b, _ := buffers.Get().(*requestBuffers)
 	defer b.release()
-	x := &request{account: d.account, req: r, kind: kind, region: region, header: r.Header, buffer: b.reply[:0]}
+	x := &request{account: d.account, req: r, kind: kind, region: region, began: time.Now(), header: r.Header, buffer: b.reply[:0]}
 	answer, loss, err := d.answer(x, b)
 	switch {
 	case loss != NoLoss:

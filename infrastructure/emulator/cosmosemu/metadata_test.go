@@ -2,6 +2,7 @@ package cosmosemu_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -68,6 +69,44 @@ func TestContainerKeepsItsDefinition(t *testing.T) {
 }
 
 // A container that is created again under the same name is a new one.
+// The service writes no version for partition keys of version 1. A container read that way can be
+// sent back.
+func TestPartitionKeyOfVersionOneHasNoVersion(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	must(t, srv.CreateDatabase("db"))
+	made := send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"x","partitionKey":{"paths":["/pk"],"version":1}}`, nil)
+	back := send(t, srv, http.MethodPut, "dbs/db/colls/x", strings.Replace(made.Body, `"id":"x"`, `"id":"x","defaultTtl":60`, 1), nil)
+	for _, r := range []answer{made, back, send(t, srv, http.MethodGet, "dbs/db/colls/x", "", nil)} {
+		if r.StatusCode >= http.StatusBadRequest || strings.Contains(r.Body, `"version"`) || !strings.Contains(r.Body, `"kind":"Hash"`) {
+			t.Errorf("%d %s", r.StatusCode, r.Body)
+		}
+	}
+	if !strings.Contains(back.Body, `"defaultTtl":60`) {
+		t.Errorf("replaced: %s", back.Body)
+	}
+	other := send(t, srv, http.MethodPut, "dbs/db/colls/x", `{"id":"x","partitionKey":{"paths":["/pk"],"version":2}}`, nil)
+	if other.StatusCode != http.StatusBadRequest {
+		t.Errorf("another version: %d", other.StatusCode)
+	}
+}
+
+func TestIndexingPolicyIsAutomaticByDefault(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	must(t, srv.CreateDatabase("db"))
+	for i, c := range []struct{ policy, want string }{
+		{`{"indexingMode":"consistent"}`, `{"automatic":true,"indexingMode":"consistent"}`},
+		{`{}`, `{"automatic":true}`},
+		{`{"automatic":false}`, `{"automatic":false}`},
+		{`{"indexingMode":"none"}`, `{"indexingMode":"none"}`},
+		{`null`, `"automatic":true,"includedPaths":[{"path":"/*"}]`},
+	} {
+		r := send(t, srv, http.MethodPost, "dbs/db/colls", fmt.Sprintf(`{"id":"c%d","partitionKey":{"paths":["/pk"]},"indexingPolicy":%s}`, i, c.policy), nil)
+		if r.StatusCode != http.StatusCreated || !strings.Contains(r.Body, c.want) || strings.Count(r.Body, `"indexingPolicy"`) != 1 {
+			t.Errorf("%s: %d, %s lacks %s", c.policy, r.StatusCode, r.Body, c.want)
+		}
+	}
+}
+
 func TestRecreatedContainerIsEmptyAndHasANewResourceID(t *testing.T) {
 	srv, c := start(t, nil)
 	create(t, c, "1", "a")

@@ -20,7 +20,7 @@ func createContainer(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	def, err := parseDefinition(x.body)
+	def, err := parseDefinition(x.body, newKeyVersion)
 	if err != nil {
 		return nil, err
 	}
@@ -81,14 +81,14 @@ func replaceContainer(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	def, err := parseDefinition(x.body)
+	old := c.Definition()
+	def, err := parseDefinition(x.body, old.KeyVersion)
 	if err != nil {
 		return nil, err
 	}
 	if match := first(x.header, headerIfMatch); match != "" && match != "*" && match != c.ETag() {
 		return nil, refuse(http.StatusPreconditionFailed, "The container has changed: its ETag is %s", c.ETag())
 	}
-	old := c.Definition()
 	if def.ID != old.ID {
 		return nil, refuse(http.StatusBadRequest, "The id of a container cannot be changed from %q to %q", old.ID, def.ID)
 	}

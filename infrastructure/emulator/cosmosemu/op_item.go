@@ -2,6 +2,7 @@ package cosmosemu
 
 import (
 	"net/http"
+	"strconv"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
@@ -54,7 +55,7 @@ func readItem(x *request) (*reply, error) {
 	}
 	a := ok(http.StatusOK, item.Body, readCharge(len(item.Body)))
 	a.etag, a.session = item.ETag, rangeToken(rng, lsn)
-	a.extra = append(a.extra, uncounted[0], uncounted[1], headerValue{replyLocation, x.account.scheme() + x.req.Host + x.req.URL.EscapedPath()})
+	a.extra = append(a.extra, uncounted[0], uncounted[1], headerValue{replyItemLSN, strconv.FormatUint(item.LSN, 10)}, headerValue{replyLocation, x.account.scheme() + x.req.Host + x.req.URL.EscapedPath()})
 	if first(x.header, headerIfNoneMatch) == item.ETag {
 		a.status, a.body = http.StatusNotModified, nil
 	}

@@ -56,7 +56,7 @@ func (s *Server) CreateContainer(database string, props ContainerProps) error {
 	if err != nil {
 		return fail(err)
 	}
-	def, err := parseDefinition(text)
+	def, err := parseDefinition(text, newKeyVersion)
 	if err != nil {
 		return fail(err)
 	}

@@ -48,7 +48,7 @@ func (a *reply) makeBinary() {
 // allocations.
 func (a *reply) write(w http.ResponseWriter, x *request) {
 	h := w.Header()
-	values := make([]string, 0, 16)
+	values := make([]string, 0, 20)
 	set := func(name, value string) {
 		if value != "" {
 			values = append(values, value)
@@ -57,6 +57,7 @@ func (a *reply) write(w http.ResponseWriter, x *request) {
 	}
 	set(replyActivityID, activityID(x.header))
 	set(replyRequestCharge, formatCharge(a.charge))
+	set(replyDuration, x.duration())
 	set(replySessionToken, a.session)
 	set(replyLSN, tokenLSN(a.session))
 	set(replyRangeID, tokenRange(a.session))
@@ -91,11 +92,13 @@ func (x *request) writeError(w http.ResponseWriter, e *wireError) {
 	h[headerContentType] = contentTypeJSON
 	h[replyActivityID] = []string{activityID(x.header)}
 	h[replyRequestCharge] = []string{"1"}
+	h[replyDuration] = []string{x.duration()}
 	if e.SubStatus != 0 {
 		h[replySubstatus] = []string{strconv.Itoa(e.SubStatus)}
 	}
 	if x.at != nil && e.Status != http.StatusBadRequest && e.SubStatus == 0 { // the state that the request saw
-		h[replySessionToken] = []string{rangeToken(x.at, x.at.LSN())}
+		token := rangeToken(x.at, x.at.LSN())
+		h[replySessionToken], h[replyLSN], h[replyRangeID] = []string{token}, []string{tokenLSN(token)}, []string{x.at.ID}
 	}
 	h[headerContentLength] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(e.Status)

@@ -2,6 +2,8 @@ package cosmosemu
 
 import (
 	"net/http"
+	"strconv"
+	"time"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
@@ -12,7 +14,8 @@ type request struct {
 	account *account
 	req     *http.Request
 	kind    gatewayKind
-	region  int         // in Options.Regions
+	region  int // in Options.Regions
+	began   time.Time
 	header  http.Header // of the request
 	route   route
 	body    []byte // of the request, valid until the reply is written
@@ -20,6 +23,11 @@ type request struct {
 
 	// at is the physical partition of a request on one item, once it is known.
 	at *store.Range
+}
+
+// duration returns the milliseconds since the request was received.
+func (x *request) duration() string {
+	return strconv.FormatFloat(float64(time.Since(x.began))/float64(time.Millisecond), 'f', 3, 64)
 }
 
 // keep copies a body that is valid inside a transaction only.

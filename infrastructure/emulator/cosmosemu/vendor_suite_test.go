@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -98,6 +99,32 @@ func TestRepliesContainRangeAndLocation(t *testing.T) {
 	}
 	if got := r.Header.Get("content-location"); got != srv.Endpoint()+"dbs/db/colls/c/docs/1" {
 		t.Errorf("location %q", got)
+	}
+}
+
+// x-ms-item-lsn is the LSN of the last write of the item, lsn that of its range.
+func TestItemReadsCarryTheLSNsOfItemAndRange(t *testing.T) {
+	srv, c := start(t, nil)
+	create(t, c, "1", "a")
+	create(t, c, "2", "a")
+	for id, want := range map[string][3]string{"1": {"1", "2", "0"}, "2": {"2", "2", "0"}, "missing": {"", "2", "0"}} {
+		r := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs/"+id, "", inA)
+		got := [3]string{r.Header.Get("x-ms-item-lsn"), r.Header.Get("lsn"), r.Header.Get("x-ms-documentdb-partitionkeyrangeid")}
+		if got != want {
+			t.Errorf("item %s, %d: LSN, LSN of the range, range %v, want %v", id, r.StatusCode, got, want)
+		}
+	}
+}
+
+func TestEveryAnswerHasItsDuration(t *testing.T) {
+	srv, c := start(t, nil)
+	create(t, c, "1", "a")
+	srv.Control(cosmosemu.OpReadAccount, cosmosemu.Times(1, cosmosemu.Throttled(0)))
+	for _, path := range []string{"", "", "dbs/db", "dbs/db/colls/c/docs/1", "dbs/db/colls/c/docs/missing", "dbs/none", "unknown"} {
+		r := send(t, srv, http.MethodGet, path, "", inA)
+		if ms, err := strconv.ParseFloat(r.Header.Get("x-ms-request-duration-ms"), 64); err != nil || ms < 0 || ms > 60_000 {
+			t.Errorf("%q, %d: duration %q", path, r.StatusCode, r.Header.Get("x-ms-request-duration-ms"))
+		}
 	}
 }
 
