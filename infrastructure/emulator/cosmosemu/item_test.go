@@ -4,7 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
@@ -144,6 +147,53 @@ func TestItemLifecycle(t *testing.T) {
 	up, err = c.UpsertItem(ctx, key("a"), doc("1", "a"), nil)
 	if err != nil || up.RawResponse.StatusCode != http.StatusOK {
 		t.Errorf("upsert of an old item: %v", err)
+	}
+}
+
+// The figures are those of Microsoft Learn, "Understand request unit consumption". The rows with
+// fractions lie between two of them.
+func TestItemsAreChargedByTheTableOfTheService(t *testing.T) {
+	srv, _ := start(t, nil)
+	for _, row := range []struct {
+		size        int
+		read, write float64
+	}{
+		{300, 1.00, 4.95},
+		{1 << 10, 1.00, 4.95},
+		{2 << 10, 1.04, 6.29},
+		{3 << 10, 1.09, 6.48},
+		{4 << 10, 1.14, 6.67},
+		{8 << 10, 1.33, 7.04},
+		{16 << 10, 1.67, 9.52},
+		{32 << 10, 2.19, 11.23},
+		{64 << 10, 4.76, 22.67},
+		{100 << 10, 7.68, 37.03},
+		{128 << 10, 9.95, 48.19},
+		{256 << 10, 20.28, 98.29},
+		{512 << 10, 40.95, 184.57},
+		{1 << 20, 145.90, 625.00},
+		{3 << 19, 218.85, 937.50},
+	} {
+		var write, read answer
+		pad := 0
+		for range 2 { // the second time with the size that the system properties leave
+			body := fmt.Sprintf(`{"id":"1","pk":"a","pad":%q}`, strings.Repeat("x", pad))
+			write = send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", body, map[string]string{"x-ms-documentdb-partitionkey": `["a"]`, "x-ms-documentdb-is-upsert": "True"})
+			read = send(t, srv, http.MethodGet, "dbs/db/colls/c/docs/1", "", inA)
+			pad += row.size - len(read.Body)
+		}
+		if len(read.Body) != row.size {
+			t.Fatalf("%d %.200s: %d bytes, want %d", write.StatusCode, write.Body, len(read.Body), row.size)
+		}
+		for what, c := range map[string]struct {
+			header http.Header
+			want   float64
+		}{"read": {read.Header, row.read}, "write": {write.Header, row.write}} {
+			got, err := strconv.ParseFloat(c.header.Get("x-ms-request-charge"), 64)
+			if err != nil || math.Abs(got-c.want) > 0.0101 {
+				t.Errorf("a %s of %d bytes: %v RU, want %v", what, row.size, got, c.want)
+			}
+		}
 	}
 }
 

@@ -35,7 +35,7 @@ func floor(endpoint string) http.Handler {
 	location := fmt.Sprintf(`[{"name":"floor","databaseAccountEndpoint":%q}]`, endpoint)
 	account := fmt.Appendf(nil, `{"writableLocations":%s,"readableLocations":%s,"enableMultipleWriteLocations":false,"userConsistencyPolicy":{"defaultConsistencyLevel":"Session"}}`, location, location)
 	item := document.Body("r0", "r0")
-	results := []byte("[" + strings.TrimSuffix(strings.Repeat(`{"statusCode":201,"requestCharge":6.24,"eTag":"\"5f1f9a3c-0000-0000-0000-000000000000\""},`, 5), ",") + "]")
+	results := []byte("[" + strings.TrimSuffix(strings.Repeat(`{"statusCode":201,"requestCharge":4.95,"eTag":"\"5f1f9a3c-0000-0000-0000-000000000000\""},`, 5), ",") + "]")
 	page := []byte(`{"_rid":"floor","Documents":[` + strings.TrimSuffix(strings.Repeat(string(item)+",", 100), ",") + `],"_count":100}`)
 	ranges := []byte(`{"_rid":"floor","PartitionKeyRanges":[{"id":"0","minInclusive":"","maxExclusive":"FF","parents":[]}],"_count":1}`)
 	container := []byte(`{"id":"c","_rid":"floor","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}`)
