@@ -195,6 +195,60 @@ func TestKeysWithoutAHash(t *testing.T) {
 	}
 }
 
+// The gateway of the service may refuse bounds beside a range id. One refusal is enough for all
+// feeds of a client.
+func TestRefusedBoundsAreSentOnlyOnce(t *testing.T) {
+	a := newAccount(t, 2, true)
+	a.put(100, 40)
+	_, leases := a.ranges("data")
+	a.merge("data")
+	w := a.watch()
+	a.srv.Control(cosmosemu.OpReadChangeFeed, func(c *cosmosemu.Call) *cosmosemu.Fault {
+		if c.Header.Get("x-ms-end-epk") == "" {
+			return nil
+		}
+		return &cosmosemu.Fault{Status: http.StatusBadRequest, Message: "One of the input values is invalid."}
+	})
+	seen := map[string]int{}
+	for range 2 { // feeds of one client
+		feed := a.feed("data")
+		for _, r := range leases {
+			ids, _ := drain(t, feed, r, "")
+			for _, id := range ids {
+				seen[id]++
+			}
+		}
+	}
+	for id, n := range seen {
+		if n != 2 {
+			t.Errorf("document %s was read %d times by two feeds", id, n)
+		}
+	}
+	if len(seen) != 100 || w.limited() != 1 {
+		t.Errorf("%d documents and %d reads with bounds, want 100 and 1", len(seen), w.limited())
+	}
+}
+
+// A read that is also refused without bounds says nothing about them.
+func TestBoundsAreSentAgainAfterAnotherBadRequest(t *testing.T) {
+	a := newAccount(t, 2, true)
+	a.put(10, 10)
+	_, leases := a.ranges("data")
+	a.merge("data")
+	feed := a.feed("data")
+	_, at := drain(t, feed, leases[1], "")
+	remove := a.srv.Control(cosmosemu.OpReadChangeFeed, cosmosemu.Always(cosmosemu.Fault{Status: http.StatusBadRequest}))
+	if _, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: leases[1], Continuation: at}); err == nil {
+		t.Error("a refused read succeeds")
+	}
+	remove()
+	w := a.watch()
+	drain(t, feed, leases[1], at)
+	if w.limited() == 0 {
+		t.Error("the bounds are not sent any more")
+	}
+}
+
 // Two hosts have caches of their own, and one of them notices every change late.
 func TestStaleRangesDeliverDocumentsOnce(t *testing.T) {
 	a := newAccount(t, 2, true)

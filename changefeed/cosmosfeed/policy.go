@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"feedbox/changefeed"
 
@@ -23,7 +24,8 @@ import (
 //
 //   - carry the range as x-ms-start-epk and x-ms-end-epk if it is a part of a
 //     physical one, so that the service need not send documents of other leases
-//     (after a merge of physical partitions, or with a narrow scope),
+//     (after a merge of physical partitions, or with a narrow scope). If the service
+//     refuses them, the client reads without them from then on,
 //   - write If-Modified-Since in the form HTTP requires,
 //   - are decoded in one pass over a reused buffer, instead of by the SDK.
 //
@@ -34,7 +36,7 @@ func ClientOptions(o *azcosmos.ClientOptions) *azcosmos.ClientOptions {
 		c = *o
 	}
 	a := &account{}
-	c.PerCallPolicies = slices.Concat([]policy.Policy{accountPolicy{a}}, others(c.PerCallPolicies), []policy.Policy{feedPolicy{}})
+	c.PerCallPolicies = slices.Concat([]policy.Policy{accountPolicy{a}}, others(c.PerCallPolicies), []policy.Policy{feedPolicy{unbounded: new(atomic.Bool)}})
 	c.PerRetryPolicies = slices.Concat([]policy.Policy{refreshPolicy{a}}, others(c.PerRetryPolicies))
 	return &c
 }
@@ -89,15 +91,18 @@ func recycle(b *[]byte) {
 
 // feedPolicy changes only the feed read itself, because the SDK sends metadata requests
 // with the same context.
-type feedPolicy struct{}
+type feedPolicy struct {
+	unbounded *atomic.Bool // the service has refused the bounds of a range
+}
 
-func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
+func (p feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	r, _ := req.Raw().Context().Value(feedReadKey{}).(*feedRead)
 	header := req.Raw().Header
 	if r == nil || header.Get("A-IM") == "" || header.Get(headerRangeID) == "" {
 		return req.Next()
 	}
-	if r.isPart(header.Get(headerRangeID)) {
+	bounded := r.isPart(header.Get(headerRangeID)) && !p.unbounded.Load()
+	if bounded {
 		header.Set(headerReadKeyType, epkRangeRead)
 		header.Set(headerStartEPK, r.req.Range.Min)
 		header.Set(headerEndEPK, r.req.Range.Max)
@@ -107,10 +112,29 @@ func (feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	}
 	runtime.SkipBodyDownload(req)
 	resp, err := req.Next()
+	if bounded && err == nil && resp.StatusCode == http.StatusBadRequest {
+		runtime.Drain(resp)
+		resp, err = p.withoutBounds(req)
+	}
 	if err != nil || resp.StatusCode != http.StatusOK {
 		return resp, err
 	}
 	return resp, r.takeBody(resp)
+}
+
+// withoutBounds repeats a refused read without bounds, because the service may refuse them beside
+// a range id. The filter of the feed drops the documents of other leases in any case. If the
+// repetition succeeds, the bounds were the reason, and the client does not send them again.
+func (p feedPolicy) withoutBounds(req *policy.Request) (*http.Response, error) {
+	header := req.Raw().Header
+	for _, name := range []string{headerReadKeyType, headerStartEPK, headerEndEPK} {
+		header.Del(name)
+	}
+	resp, err := req.Next()
+	if err == nil && resp.StatusCode < http.StatusBadRequest {
+		p.unbounded.Store(true)
+	}
+	return resp, err
 }
 
 // isPart reports whether the physical range is known to be larger than the range of the
