@@ -6,9 +6,9 @@ import (
 	"feedbox/infrastructure/emulator/internal/selfsigned"
 )
 
-// Certificate is a self-signed certificate for Options.TLS and Options.AdminTLS.
+// Certificate is a certificate of its own authority for Options.TLS and Options.AdminTLS.
 type Certificate struct {
-	// PEM is the certificate for clients to trust: in a file named by SSL_CERT_FILE (Go,
+	// PEM is the authority for clients to trust: in a file named by SSL_CERT_FILE (Go,
 	// Python) or NODE_EXTRA_CA_CERTS (Node), or imported into a Java trust store.
 	PEM []byte
 	key tls.Certificate

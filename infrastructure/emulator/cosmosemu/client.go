@@ -92,7 +92,7 @@ func newCertificate(host string) (*tls.Certificate, error) {
 	return &c, err
 }
 
-// CertificatePEM is the certificate that clients must trust, nil without TLS. To trust it
+// CertificatePEM is the authority that clients must trust, nil without TLS. To trust it
 // on Linux, write it to a file and set SSL_CERT_FILE to the file's path.
 func (s *Server) CertificatePEM() []byte {
 	if s.cert == nil {

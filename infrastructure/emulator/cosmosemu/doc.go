@@ -18,7 +18,8 @@
 //
 // # Protocol
 //
-// The emulator speaks the HTTP protocol of the gateway, so the vendor's SDKs need no change.
+// The emulator speaks the HTTP protocol of the gateway, over HTTP/1.1 and HTTP/2, so the vendor's
+// SDKs need no change.
 // It behaves as the service in everything that the outbox pattern depends on: atomic batches,
 // ETags, time to live, physical partitions that split and merge, and a change feed that never
 // cuts a transaction. It refuses unsupported requests: see UNSUPPORTED.md.

@@ -106,11 +106,12 @@ type truncated struct{ http.ResponseWriter }
 
 func (t *truncated) Write(p []byte) (int, error) { return t.ResponseWriter.Write(p[:len(p)/2]) }
 
-// reset closes the connection so that the client sees a reset, not an end of file.
+// reset closes the connection so that the client sees a reset, not an end of file. With HTTP/2
+// the panic that follows resets the stream only.
 func reset(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
-		return // the connection is then closed without a reply
+		return // HTTP/2, or the connection is closed already
 	}
 	raw := conn
 	if secure, ok := conn.(*tls.Conn); ok {

@@ -11,11 +11,18 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // instances numbers the emulators of this process, because azcosmos shares its caches
 // between clients of one host name.
 var instances atomic.Int64
+
+// Limits of a connection.
+const (
+	maxHeaderBytes = 128 << 10 // session and continuation tokens are the longest headers
+	maxStreams     = 100       // of HTTP/2, the least that its RFC recommends
+)
 
 // address is one address that the emulator listens on.
 type address struct {
@@ -123,15 +130,25 @@ func (s *Server) addAddress(listener net.Listener, g gateway) (err error) {
 		listener = tls.NewListener(listener, &tls.Config{
 			Certificates: []tls.Certificate{*s.cert},
 			MinVersion:   tls.VersionTLS12,
-			NextProtos:   []string{"http/1.1"},
+			NextProtos:   []string{"h2", "http/1.1"},
 		})
 	}
-	// The server has no timeouts because each costs two system calls per request, and
-	// the clients are tests.
-	s.addresses = append(s.addresses, &address{listener, &http.Server{
-		Handler:  g,
-		ErrorLog: log.New(&serverLog{s.options.Logger}, "", 0),
-	}})
+	// HTTP/1 has no timeouts because each costs two system calls per request, and the clients
+	// are tests. A connection of HTTP/2 is checked with pings instead.
+	server := &http.Server{
+		Handler:        g,
+		ErrorLog:       log.New(&serverLog{s.options.Logger}, "", 0),
+		MaxHeaderBytes: maxHeaderBytes,
+		Protocols:      &http.Protocols{},
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams,
+			SendPingTimeout:      30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: 30 * time.Second,
+		},
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true) // with prior knowledge, as the Rust SDK tries first
+	s.addresses = append(s.addresses, &address{listener, server})
 	return nil
 }
 

@@ -37,8 +37,8 @@ type Options struct {
 	// Host is the host:port that clients use. The default is the listener's address; in a
 	// Network it is "cosmos-<n>.emulator:8081" with a new n for each instance.
 	Host string
-	// TLS serves HTTPS. Without Certificate the emulator creates a self-signed one;
-	// Server.CertificatePEM returns it.
+	// TLS serves HTTPS. Without Certificate the emulator creates an authority and a
+	// certificate signed by it; Server.CertificatePEM returns the authority.
 	TLS         bool
 	Certificate *tls.Certificate
 

@@ -2,7 +2,11 @@ package cosmosemu_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -10,6 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
@@ -69,6 +76,96 @@ func TestContradictoryOptions(t *testing.T) {
 	r := &recorder{}
 	if srv := cosmosemu.StartT(r, nil, nil); srv != nil || !strings.Contains(r.fatal, "takes one Options, not 2") {
 		t.Errorf("two options: the test ended with %q", r.fatal)
+	}
+}
+
+// The Rust SDK tries HTTP/2 first: with prior knowledge on plain ports, and by ALPN over TLS.
+func TestBothVersionsOfHTTPAreServed(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		srv, c := start(t, &cosmosemu.Options{TLS: secure})
+		create(t, c, "1", "a")
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(srv.CertificatePEM())
+		for _, version := range []int{1, 2} {
+			transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, Protocols: &http.Protocols{}}
+			transport.Protocols.SetHTTP1(version == 1)
+			transport.Protocols.SetHTTP2(version == 2 && secure)
+			transport.Protocols.SetUnencryptedHTTP2(version == 2 && !secure)
+			client := &http.Client{Transport: transport}
+			for _, r := range []struct {
+				path, token string
+				want        int
+			}{
+				{"", "", http.StatusUnauthorized},
+				{"none", "", http.StatusMethodNotAllowed},
+				{"", strings.Repeat("x", 200<<10), http.StatusRequestHeaderFieldsTooLarge},
+			} {
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, srv.Endpoint()+r.path, nil)
+				must(t, err)
+				req.Header.Set("x-ms-session-token", r.token)
+				got, err := client.Do(req)
+				if len(r.token) > 0 && err != nil {
+					continue // the client knows the limit, or the connection is closed while it sends
+				}
+				must(t, err)
+				_, err = io.Copy(io.Discard, got.Body)
+				if err != nil || got.ProtoMajor != version || got.StatusCode != r.want {
+					t.Errorf("TLS %t, path %q, a token of %d bytes: %s %d, want HTTP/%d %d (%v)", secure, r.path, len(r.token), got.Proto, got.StatusCode, version, r.want, err)
+				}
+				must(t, got.Body.Close())
+			}
+			client.CloseIdleConnections()
+		}
+	}
+}
+
+func TestHTTP2AdvertisesItsLimits(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", srv.Addr())
+	must(t, err)
+	defer conn.Close()
+	must(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = conn.Write([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00")) // and an empty SETTINGS frame
+	must(t, err)
+	head := make([]byte, 9)
+	_, err = io.ReadFull(conn, head)
+	must(t, err)
+	body := make([]byte, int(head[1])<<8|int(head[2]))
+	_, err = io.ReadFull(conn, body)
+	must(t, err)
+	got := map[uint16]uint32{}
+	for ; len(body) >= 6; body = body[6:] {
+		got[binary.BigEndian.Uint16(body)] = binary.BigEndian.Uint32(body[2:])
+	}
+	const streams, headers = 3, 6 // RFC 9113, section 6.5.2
+	if got[streams] != 100 || got[headers] < 128<<10 || got[headers] > 132<<10 {
+		t.Errorf("settings %v", got)
+	}
+}
+
+// A lost answer of HTTP/2 fails its own stream; the connection serves the next request.
+func TestLossOverHTTP2EndsTheStream(t *testing.T) {
+	srv, _ := start(t, nil)
+	transport := &http.Transport{Protocols: &http.Protocols{}}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	client := &http.Client{Transport: transport, Timeout: time.Minute}
+	t.Cleanup(client.CloseIdleConnections)
+	key, err := azcosmos.NewKeyCredential(srv.Key())
+	must(t, err)
+	cosmos, err := azcosmos.NewClientWithKey(srv.Endpoint(), key, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: client, Retry: policy.RetryOptions{MaxRetries: -1}}})
+	must(t, err)
+	t.Cleanup(cosmos.Close)
+	c, err := cosmos.NewContainer("db", "c")
+	must(t, err)
+	create(t, c, "1", "a")
+	for _, loss := range []cosmosemu.Loss{cosmosemu.Reset, cosmosemu.Truncate} {
+		srv.Control(cosmosemu.OpReadItem, cosmosemu.Times(1, cosmosemu.LostReply(loss)))
+		if _, err := c.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("a"), "1", nil); err == nil {
+			t.Errorf("loss %v: the answer arrives", loss)
+		}
+		if _, err := c.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("a"), "1", nil); err != nil {
+			t.Errorf("after loss %v: %v", loss, err)
+		}
 	}
 }
 

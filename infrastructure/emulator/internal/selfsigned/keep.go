@@ -15,7 +15,7 @@ import (
 const minValidity = 30 * 24 * time.Hour
 
 // Keep returns the certificate in a file with its key. It creates a new one with New and writes
-// it to the file if there is none yet, if a host is missing from it, or if it expires soon. Any
+// it to the file if there is none yet, if a host is missing from it, if it expires soon, or if it is an authority. Any
 // other content of the file is an error.
 func Keep(file, name string, hosts ...string) (tls.Certificate, error) {
 	text, err := os.ReadFile(file)
@@ -40,7 +40,7 @@ func Keep(file, name string, hosts ...string) (tls.Certificate, error) {
 	if err != nil {
 		return tls.Certificate{}, fmt.Errorf("encode the key: %w", err)
 	}
-	text = append(PEM(made), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
+	text = append(chainPEM(made.Certificate), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})...)
 	if err := os.WriteFile(file, text, 0o600); err != nil {
 		return tls.Certificate{}, fmt.Errorf("keep the certificate: %w", err)
 	}
@@ -53,5 +53,5 @@ func serves(c *x509.Certificate, hosts []string) bool {
 			return false
 		}
 	}
-	return time.Until(c.NotAfter) > minValidity
+	return !c.IsCA && time.Until(c.NotAfter) > minValidity // earlier versions kept an authority
 }

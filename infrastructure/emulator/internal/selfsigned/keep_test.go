@@ -2,6 +2,8 @@ package selfsigned_test
 
 import (
 	"bytes"
+	"crypto/tls"
+	"crypto/x509"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,5 +39,38 @@ func TestCertificateIsKept(t *testing.T) {
 	}
 	if _, err := selfsigned.Keep(file, "test"); err == nil || !strings.Contains(err.Error(), "remove the file") {
 		t.Errorf("a file that is something else: %v", err)
+	}
+}
+
+// Clients trust the authority only. A server's certificate that is an authority is refused by
+// rustls.
+func TestLeafIsSignedByTheAuthorityToTrust(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "tls.pem")
+	made, err := selfsigned.Keep(file, "test", "emulator:8081")
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := selfsigned.Keep(file, "test", "emulator:8081")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []tls.Certificate{made, kept} {
+		pool := x509.NewCertPool()
+		text := selfsigned.PEM(c)
+		if !pool.AppendCertsFromPEM(text) || bytes.Count(text, []byte("BEGIN")) != 1 {
+			t.Fatalf("to trust: %s", text)
+		}
+		leaf, err := x509.ParseCertificate(c.Certificate[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if leaf.IsCA || leaf.Issuer.String() == leaf.Subject.String() {
+			t.Errorf("%s, signed by %s, is an authority", leaf.Subject, leaf.Issuer)
+		}
+		for _, host := range []string{"localhost", "emulator", "127.0.0.1"} {
+			if _, err := leaf.Verify(x509.VerifyOptions{DNSName: host, Roots: pool}); err != nil {
+				t.Errorf("%s: %v", host, err)
+			}
+		}
 	}
 }
