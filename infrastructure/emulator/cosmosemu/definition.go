@@ -171,16 +171,12 @@ func definitionText(body []byte, def *store.Definition, paths []string, policy [
 	if def.Hierarchical {
 		kind = "MultiHash"
 	}
-	version := def.KeyVersion
-	if version == 1 {
-		version = 0 // the service writes only later versions
-	}
 	key, err := json.Marshal(struct {
 		Paths   []string `json:"paths"`
 		Kind    string   `json:"kind"`
-		Version int      `json:"version,omitempty"`
+		Version int      `json:"version"`
 		System  bool     `json:"systemKey,omitempty"`
-	}{paths, kind, version, hasSystemKey(def)})
+	}{paths, kind, def.KeyVersion, hasSystemKey(def)})
 	if err != nil {
 		return "", fmt.Errorf("encode partition key: %w", err)
 	}
