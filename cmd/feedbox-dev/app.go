@@ -99,6 +99,7 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	if err := opts.validate(); err != nil {
 		return usageError{err}
 	}
+	environ = opts.allowHosts(environ)
 	var servers outside
 	if err := servers.choose(opts.store, opts.broker, environ); err != nil {
 		return usageError{err}

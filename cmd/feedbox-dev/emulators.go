@@ -56,7 +56,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	}
 	e := &emulators{}
 	cosmos := &cosmosemu.Options{
-		Listener: l.cosmos, Host: reachable(l.cosmos), DataDir: cosmosDir, Logger: log.With("emulator", "cosmos"),
+		Listener: l.cosmos, Host: reachable(l.cosmos), AllowedHosts: opts.allowed, DataDir: cosmosDir, Logger: log.With("emulator", "cosmos"),
 	}
 	if opts.cosmosCert != "" {
 		cosmos.TLS, cosmos.Certificate = true, &certificate.Config().Certificates[0]
@@ -66,7 +66,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 		return nil, fmt.Errorf("start the Cosmos DB emulator: %w", adviseStore(cosmosDir, err))
 	}
 	bus := &busemu.Options{
-		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, Host: reachable(l.serviceBus),
+		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, Host: reachable(l.serviceBus), AllowedHosts: opts.allowed,
 		EndIdle: opts.serviceBusIdle, CreditsPerSecond: opts.serviceBusCosts,
 		DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"io"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // The emulators alone have what a service of its own needs: its database, its containers and its
-// topics, as a relay requires them.
+// topics, as a relay requires them. They answer only to this machine and to allowed hosts.
 func TestEmulatorsCreateTheNamesOfAService(t *testing.T) {
 	dir := t.TempDir()
 	opts := &options{}
@@ -42,7 +43,7 @@ func TestEmulatorsCreateTheNamesOfAService(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, nil) }()
+	go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, []string{"FEEDBOX_ALLOWED_HOSTS=box.test"}) }()
 	defer func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -86,6 +87,23 @@ func TestEmulatorsCreateTheNamesOfAService(t *testing.T) {
 			}
 			if messages, err := receiver.PeekMessages(t.Context(), 5, nil); err != nil || len(messages) != 1 {
 				t.Errorf("%s/%s has %d messages, %v; want 1", topic, name, len(messages), err)
+			}
+		}
+	}
+	for _, endpoint := range []string{e.CosmosEndpoint, e.ServiceBusAdmin + "/health"} {
+		for host, refused := range map[string]bool{"evil.example": true, "box.test": false, "localhost": false} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			reply, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = reply.Body.Close()
+			if (reply.StatusCode == http.StatusMisdirectedRequest) != refused {
+				t.Errorf("%s answered %d to the host %s", endpoint, reply.StatusCode, host)
 			}
 		}
 	}

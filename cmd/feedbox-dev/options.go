@@ -5,12 +5,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/process/config"
 )
 
 // defaultDataDir is the data folder, relative to the working directory.
@@ -43,6 +45,7 @@ type options struct {
 	topics          []string // TOPIC or TOPIC/SUBSCRIPTION, besides the demo topic
 	play            playing
 
+	allowed []string               // hosts that loopback addresses serve
 	set     func(flag string) bool // reports whether the user gave the flag
 	tuneBus func(*busemu.Options)  // for tests; may be nil
 }
@@ -80,6 +83,15 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	flags.BoolVar(&o.record, "record", false, "copy every message to the subscription "+recording+", for feedbox-dev dump")
 	flags.StringVar(&o.logLevel, "log-level", "warn", "debug, info, warn or error")
 	o.set = flags.Changed
+}
+
+// allowHosts notes the hosts that listeners on loopback addresses serve, those of the flags too. It
+// returns environ with them, for API, relay and page.
+func (o *options) allowHosts(environ []string) []string {
+	const name = "FEEDBOX_ALLOWED_HOSTS"
+	given, _ := config.Lookup(environ, name)
+	o.allowed = append(strings.Split(given, ","), o.api, o.ops, o.page, o.cosmos, o.serviceBus, o.serviceBusAdmin)
+	return append(slices.Clone(environ), name+"="+strings.Trim(strings.Join(o.allowed, ","), ","))
 }
 
 // storage describes the location of the data.

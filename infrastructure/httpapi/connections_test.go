@@ -53,7 +53,7 @@ func TestSlowBodiesDoNotUseUpCapacity(t *testing.T) {
 			method, target, mediaType = "PATCH", path, "application/merge-patch+json"
 		}
 		length := []string{"Content-Length: 60000", "Transfer-Encoding: chunked"}[i%4/2]
-		_, _ = fmt.Fprintf(a.dial(), "%s %s HTTP/1.1\r\nHost: a\r\nx-api-key: wkey\r\nContent-Type: %s\r\n%s\r\n\r\n1\r\n{", method, target, mediaType, length)
+		_, _ = fmt.Fprintf(a.dial(), "%s %s HTTP/1.1\r\nHost: localhost\r\nx-api-key: wkey\r\nContent-Type: %s\r\n%s\r\n\r\n1\r\n{", method, target, mediaType, length)
 	}
 	for deadline := time.Now().Add(time.Minute); callers.requests.Load() < slow; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -72,7 +72,7 @@ func TestSlowBodiesDoNotUseUpCapacity(t *testing.T) {
 
 // ask sends a request on conn and reports whether it was answered.
 func ask(conn net.Conn) bool {
-	if _, err := io.WriteString(conn, "GET /nowhere HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(conn, "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 		return false
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
@@ -128,7 +128,7 @@ func TestBusyConnectionsAreNotDisplaced(t *testing.T) {
 	var busy []net.Conn
 	for range limit {
 		conn := a.dial()
-		_, _ = io.WriteString(conn, "GET /api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2 HTTP/1.1\r\nHost: a\r\n\r\n")
+		_, _ = io.WriteString(conn, "GET /api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 		<-entered
 		busy = append(busy, conn)
 	}

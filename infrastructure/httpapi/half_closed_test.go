@@ -38,7 +38,7 @@ func TestHalfClosedConnectionGetsUnknownOutcome(t *testing.T) {
 			}
 			defer func() { _ = conn.Close() }()
 			_ = conn.SetDeadline(time.Now().Add(time.Minute))
-			_, _ = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: a\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", tc.method, tc.path, tc.mediaType, len(tc.body), tc.body)
+			_, _ = fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n%s", tc.method, tc.path, tc.mediaType, len(tc.body), tc.body)
 			<-a.memory.entered // it is being handled
 			if err := conn.(*net.TCPConn).CloseWrite(); err != nil {
 				t.Fatal(err)

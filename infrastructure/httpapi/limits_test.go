@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"feedbox/application/mediator"
 	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/infrastructure/httpapi"
 )
 
 // TestHostileConnectionsAreClosed sends raw bytes that no HTTP client sends.
@@ -86,4 +88,61 @@ func chunks(count, size int) string {
 		fmt.Fprintf(&b, "%x\r\n%s\r\n", size, strings.Repeat("x", size))
 	}
 	return b.String() + "0\r\n\r\n"
+}
+
+// A web page whose name was pointed to this machine reaches neither API nor ops listener. A
+// public listener serves any host, because the ingress in front of it checks names.
+func TestLoopbackListenerRefusesForeignHosts(t *testing.T) {
+	t.Parallel()
+	server, err := newServer(mediator.New(), &httpapi.Options{PublicURL: "https://contoso.example", AllowedHosts: []string{"box.test:99"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ops := httpapi.NewOps(&httpapi.OpsOptions{AllowedHosts: []string{"box.test"}})
+	for name, one := range map[string]struct {
+		run        func(ctx context.Context, l net.Listener) error
+		bind, path string
+		answers    map[string]int // to each host
+	}{
+		"api":        {server.Run, "127.0.0.1:0", "/docs", map[string]int{"evil.example": 421, "": 200, "LOCALHOST": 200, "a.localhost:1": 200, "[::1]:8080": 200, "127.9.9.9": 200, "contoso.example": 200, "box.test": 200, "127.0.0.1.evil.example": 421, "evillocalhost": 421, "192.0.2.1": 421}},
+		"public api": {server.Run, "0.0.0.0:0", "/docs", map[string]int{"evil.example": 200}},
+		"ops":        {ops.Run, "127.0.0.1:0", "/livez", map[string]int{"evil.example": 421, "localhost:80": 200, "box.test": 200, "contoso.example": 421}},
+	} {
+		listener, err := net.Listen("tcp", one.bind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- one.run(ctx, listener) }()
+		for host, want := range one.answers {
+			if got, body := getAs(t, "127.0.0.1:"+port, host, one.path); got != want || want == 421 && !strings.Contains(body, "FEEDBOX_ALLOWED_HOSTS") {
+				t.Errorf("%s answered %d to the host %q, want %d: %.200s", name, got, host, want, body)
+			}
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// getAs sends the Host header as given, also an empty one.
+func getAs(t *testing.T, address, host, path string) (int, string) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(time.Minute))
+	_, _ = fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", path, host)
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	return answer.StatusCode, string(body)
 }

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"feedbox/infrastructure/httpapi/hostguard"
 )
 
 // OpsOptions configures an Ops server. The zero value has the defaults.
@@ -23,6 +25,8 @@ type OpsOptions struct {
 	Dependencies func() map[string]Dependency
 	// Metrics serves /metrics; default 404.
 	Metrics http.Handler
+	// AllowedHosts are host names to answer to on a loopback address, as in Options.
+	AllowedHosts []string
 	// Logger receives the errors of net/http; default none.
 	Logger *slog.Logger
 	// DrainTimeout bounds the shutdown; default 2 s.
@@ -74,7 +78,7 @@ func (o *Ops) Handler() http.Handler { return o.handler }
 // Run serves on listener until ctx ends. It owns the listener and returns nil after a clean
 // shutdown. Stop it last, because probes should answer while the process drains.
 func (o *Ops) Run(ctx context.Context, listener net.Listener) error {
-	if err := serve(ctx, listener, o.handler, o.options.Logger, limits{connections: maxOpsConnections, write: time.Minute, drain: o.options.DrainTimeout}); err != nil {
+	if err := serve(ctx, listener, hostguard.Handler(o.handler, listener, o.options.AllowedHosts...), o.options.Logger, limits{connections: maxOpsConnections, write: time.Minute, drain: o.options.DrainTimeout}); err != nil {
 		return fmt.Errorf("ops server: %w", err)
 	}
 	return nil

@@ -71,6 +71,10 @@ type Options struct {
 	// PublicURL is the address for absolute links, such as https://api.contoso.example.
 	// Default none: links are relative, without scheme and host.
 	PublicURL string
+	// AllowedHosts are host names to answer to on a loopback address, besides localhost, loopback
+	// addresses and the host of PublicURL; * is any. Other hosts get 421, because DNS rebinding could make a
+	// browser send a web page's requests here. Default none.
+	AllowedHosts []string
 }
 
 const minTokenKey = 32

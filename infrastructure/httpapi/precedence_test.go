@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"feedbox/infrastructure/httpapi"
 )
 
 // A precondition is evaluated only if the request would succeed without it (RFC 9110
@@ -82,7 +84,7 @@ func TestContactHasOneAddress(t *testing.T) {
 
 // Headers that a client or a proxy sets do not appear in links.
 func TestLinksIgnoreRequestHeaders(t *testing.T) {
-	a := start(t, nil)
+	a := start(t, &httpapi.Options{AllowedHosts: []string{"evil.example"}})
 	a.create()
 	a.create()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, a.url+"/api/contacts?pageSize=1", nil)

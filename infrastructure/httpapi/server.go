@@ -8,8 +8,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
+
+	"feedbox/infrastructure/httpapi/hostguard"
 )
 
 // Limits of net/http that no deployment needs to change.
@@ -83,7 +87,11 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		s.options.Logger.WarnContext(ctx, "no token key configured: continuation tokens are valid only in this process, until it restarts")
 	}
 	limits := limits{connections: s.options.MaxConnections, write: s.options.RequestTimeout + writeMargin, drain: s.options.DrainTimeout}
-	if err := serve(ctx, listener, s.handler, s.options.Logger, limits); err != nil {
+	allowed := s.options.AllowedHosts
+	if public, err := url.Parse(s.options.PublicURL); err == nil { // New has checked it
+		allowed = append(slices.Clone(allowed), public.Host)
+	}
+	if err := serve(ctx, listener, hostguard.Handler(s.handler, listener, allowed...), s.options.Logger, limits); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil

@@ -43,9 +43,8 @@
 // this origin only: no inline script, no style attribute. (Use SVG with presentation
 // attributes, <meter> and <progress> for sizes that depend on data.) Every POST must come
 // from the page's own origin and carry the token of this process. Reading needs the scope
-// operations.read and acting operations.write, see package auth. With auth.Open, the page
-// answers only to localhost and loopback addresses, because otherwise another site could
-// reach it by DNS rebinding.
+// operations.read and acting operations.write, see package auth. With auth.Open, or on
+// a loopback address, the page serves only known hosts, see package hostguard.
 //
 // Scripts are ES modules without a build step. A section's Assets are served under
 // /assets/PATH/; its Module is loaded by its views.

@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/subtle"
 	"errors"
-	"net"
 	"net/http"
 	"net/url"
 
 	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/httpapi/hostguard"
 )
 
 // policy lets a browser load nothing from other origins and run only the script files
@@ -32,11 +32,10 @@ const maxForm = 4 << 20
 
 // guard refuses requests that another site made the browser send.
 func (p *Page) guard(r *http.Request) *Refusal {
-	if _, open := p.options.Auth.(auth.Open); open && !p.options.AnyHost && !ownName(r.Host) {
+	if _, open := p.options.Auth.(auth.Open); (open || p.local.Load()) && !hostguard.Allows(r.Host, p.options.AllowedHosts...) {
 		return &Refusal{
 			Status: http.StatusMisdirectedRequest, Title: "Host name refused",
-			Detail: "Without authentication the page answers only to localhost and loopback addresses.",
-			Next:   "Open it as http://localhost or http://127.0.0.1 with its port, or set FEEDBOX_AUTH.",
+			Detail: "Without authentication, or on a loopback address, the page does not serve the host " + r.Host + ".", Next: hostguard.Advice,
 		}
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -55,23 +54,6 @@ func (p *Page) guard(r *http.Request) *Refusal {
 		}
 	}
 	return nil
-}
-
-// ownName reports whether a host name always resolves to this machine. Other names are
-// refused because DNS rebinding can point them here.
-func ownName(hostport string) bool {
-	host, _, err := net.SplitHostPort(hostport)
-	if err != nil {
-		host = hostport
-	}
-	if host == "localhost" {
-		return true
-	}
-	if len(host) > 2 && host[0] == '[' && host[len(host)-1] == ']' {
-		host = host[1 : len(host)-1]
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }
 
 // form reads the body of a POST and checks its token. The token is random per process, so

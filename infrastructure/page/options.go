@@ -24,9 +24,9 @@ type Options struct {
 	Actions bool
 	// Auth authenticates callers; default auth.Open, which admits all.
 	Auth auth.Authenticator
-	// AnyHost answers to any host name also with auth.Open. Default false: only to
-	// localhost and loopback addresses.
-	AnyHost bool
+	// AllowedHosts are host names to answer to with auth.Open, or on a loopback address, besides
+	// localhost and loopback addresses; * is any. Default none.
+	AllowedHosts []string
 	// Log receives the audit record of acts, and failures; default none.
 	Log *slog.Logger
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/httpapi/hostguard"
 )
 
 // Page is an http.Handler that serves all sections. It is safe for concurrent use.
@@ -33,6 +34,7 @@ type Page struct {
 	life    context.Context //nolint:containedctx // of streams and jobs; ended by Close
 	end     context.CancelFunc
 	streams atomic.Int64 // open ones
+	local   atomic.Bool  // Run serves on a loopback address
 	running sync.WaitGroup
 }
 
@@ -162,6 +164,7 @@ const drainTimeout = 5 * time.Second
 // Run serves the page on listener until ctx ends, and closes the page. It owns the
 // listener.
 func (p *Page) Run(ctx context.Context, listener net.Listener) error {
+	p.local.Store(hostguard.Guards(listener))
 	server := &http.Server{
 		Handler: p, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: viewTimeout + 15*time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,

@@ -4,8 +4,10 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +20,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/page"
 )
 
@@ -171,6 +174,48 @@ func TestInvalidConfirmationIsRefused(t *testing.T) {
 	}
 	if status, body := s.get(t, "/"); status != http.StatusNotFound || !strings.Contains(body, "Page not found") {
 		t.Errorf("outside the prefix: %d %s", status, body)
+	}
+}
+
+// On a loopback address a page also refuses foreign hosts if callers must sign in, because a web
+// page whose name was pointed here could guess credentials. Behind an ingress it serves any host.
+func TestForeignHostIsRefusedOnLoopbackOrWithoutAuthentication(t *testing.T) {
+	key := "0123456789abcdef0123456789abcdef"
+	keys, err := auth.NewAPIKeys([]auth.APIKey{{Principal: "ann", Hash: sha256.Sum256([]byte(key))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		bind string
+		o    page.Options
+		host string
+		want int
+	}{
+		"loopback, signed in":              {"127.0.0.1:0", page.Options{Auth: keys}, "evil.example", 421},
+		"loopback, signed in, own name":    {"127.0.0.1:0", page.Options{Auth: keys}, "page.localhost:80", 200},
+		"loopback, signed in, allowed":     {"127.0.0.1:0", page.Options{Auth: keys, AllowedHosts: []string{"ops.test"}}, "ops.test", 200},
+		"loopback, open, any host allowed": {"127.0.0.1:0", page.Options{AllowedHosts: []string{"*"}}, "evil.example", 200},
+		"public, signed in":                {"0.0.0.0:0", page.Options{Auth: keys}, "ops.contoso.example", 200},
+		"public, open":                     {"0.0.0.0:0", page.Options{}, "evil.example", 421},
+	} {
+		s := newSite(t, func(o *page.Options) { o.Auth, o.AllowedHosts = c.o.Auth, c.o.AllowedHosts })
+		listener, err := net.Listen("tcp", c.bind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(listener.Addr().String())
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- s.page.Run(ctx, listener) }()
+		s.URL = "http://127.0.0.1:" + port
+		status, body := s.get(t, "/ops/", "Host", c.host, auth.HeaderAPIKey, key)
+		if status != c.want || status == 421 && !strings.Contains(body, "FEEDBOX_ALLOWED_HOSTS") {
+			t.Errorf("%s: %d, want %d: %s", name, status, c.want, body)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -81,6 +81,7 @@ func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry,
 		RequirePrecondition: cfg.RequirePrecondition,
 		TokenKeys:           cfg.TokenKeys.List(),
 		PublicURL:           cfg.PublicURL,
+		AllowedHosts:        allowedHosts(cfg.AllowedHosts, cfg.Listen, cfg.Auth.Insecure),
 		Audit:               cfg.Audit,
 		Home:                p.Home,
 	})
@@ -116,7 +117,7 @@ func runAPI(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.API, store *contact
 		return err
 	}
 	var ready atomic.Bool
-	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: dependencies(needs), Ready: func(context.Context) error {
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, AllowedHosts: allowedHosts(cfg.AllowedHosts, cfg.OpsListen, false), Dependencies: dependencies(needs), Ready: func(context.Context) error {
 		if !ready.Load() {
 			return errors.New("the store has not answered yet")
 		}

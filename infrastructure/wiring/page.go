@@ -57,7 +57,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 	})
 	front, err := page.New(&page.Options{
 		Title: o.Title, Prefix: cfg.Prefix, Sections: append(ops.Sections(), o.After...), Links: o.Links, Actions: o.Actions,
-		Auth: who, AnyHost: cfg.Auth.Insecure, Log: p.Log,
+		Auth: who, AllowedHosts: allowedHosts(cfg.AllowedHosts, cfg.Listen, cfg.Auth.Insecure), Log: p.Log,
 	})
 	if err != nil {
 		return nil, errors.Join(err, op.Close(context.Background())) //nolint:forbidigo // Close has a limit
@@ -65,7 +65,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 	// The page is ready while it serves, also during an outage of the store: it then shows the
 	// outage. Without metrics: the store's state is only known while the page is open, so a
 	// gauge of it would keep an alert firing after the tab is closed.
-	probes := httpapi.NewOps(&httpapi.OpsOptions{Dependencies: dependencies(needs), Logger: p.Log})
+	probes := httpapi.NewOps(&httpapi.OpsOptions{Dependencies: dependencies(needs), AllowedHosts: allowedHosts(cfg.AllowedHosts, cfg.OpsListen, false), Logger: p.Log})
 	return &Page{page: front, operations: ops, operator: op, probes: probes, probed: p.Ops}, nil
 }
 

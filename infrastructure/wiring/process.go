@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -13,6 +14,7 @@ import (
 	"go.uber.org/fx/fxevent"
 
 	"feedbox/infrastructure/httpapi"
+	"feedbox/infrastructure/httpapi/hostguard"
 	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/relay/monitor"
 )
@@ -73,6 +75,16 @@ func traceparent(ctx context.Context) string {
 // serveOn returns a service that serves one listener.
 func serveOn(run func(ctx context.Context, l net.Listener) error, l net.Listener) func(ctx context.Context) error {
 	return func(ctx context.Context) error { return run(ctx, l) }
+}
+
+// allowedHosts returns the hosts that a listener on a loopback address serves: those of the
+// configuration and the host of its own address. insecure says that another guard is before it,
+// so every host is served.
+func allowedHosts(given []string, listen string, insecure bool) []string {
+	if insecure {
+		return []string{hostguard.Any}
+	}
+	return append(slices.Clone(given), listen)
 }
 
 // runOps serves probes and metrics if the process has a socket for them.

@@ -82,8 +82,8 @@ func start(s config.Start) changefeed.Start {
 }
 
 // runRelay verifies the store before the relay acquires its first lease.
-func runRelay(lc fx.Lifecycle, down fx.Shutdowner, p Params, relay *relayservice.Service, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
-	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, Dependencies: dependencies(needs), Ready: func(context.Context) error {
+func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, p Params, relay *relayservice.Service, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
+	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, AllowedHosts: allowedHosts(cfg.AllowedHosts, cfg.OpsListen, false), Dependencies: dependencies(needs), Ready: func(context.Context) error {
 		return relay.Ready()
 	}})
 	runOps(lc, down, log, ops, p.Sockets)

@@ -3,6 +3,8 @@ package busemu
 import (
 	"context"
 	"log/slog"
+	"net"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 type namespace struct {
 	o           Options
 	log         *slog.Logger
+	listener    net.Listener // of AMQP; nil if there is none
 	broker      *broker.Broker
 	keys        keyring
 	credits     credits
@@ -37,4 +40,9 @@ func (n *namespace) background(run func(ctx context.Context)) {
 	if !n.closed {
 		n.wg.Go(func() { run(n.ctx) })
 	}
+}
+
+// allowedHosts returns the hosts that listeners on loopback addresses serve, see package hostguard.
+func (n *namespace) allowedHosts() []string {
+	return append(slices.Clone(n.o.AllowedHosts), n.o.Host, n.o.Addr, n.o.AdminAddr)
 }

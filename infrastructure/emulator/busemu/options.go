@@ -33,6 +33,10 @@ type Options struct {
 	// Host is the host:port in connection strings. Default: the listener's address, or
 	// "busemu:5672" without a listener.
 	Host string
+	// AllowedHosts are host names to answer to on a loopback address, besides localhost, loopback
+	// addresses and the host of Host; * is any. Other hosts get 421, because DNS rebinding could make a
+	// browser send a web page's requests here. Default none.
+	AllowedHosts []string
 	// TLS, if set, also serves AMQP by TLS, on the same port. Connection strings then omit
 	// UseDevelopmentEmulator, so that the SDKs dial TLS. NewCertificate makes a certificate.
 	// WebSockets are served on the ports of Addr and AdminAddr, by TLS where that is set.

@@ -13,9 +13,8 @@ import (
 // Server is a running emulator. Safe for concurrent use.
 type Server struct {
 	*namespace
-	listener net.Listener
-	admin    *adminServer       // nil if there is none
-	conns    map[*conn]struct{} // guarded by namespace.mu
+	admin *adminServer       // nil if there is none
+	conns map[*conn]struct{} // guarded by namespace.mu
 }
 
 // Start starts an emulator; nil options are the defaults. All listeners are bound when it

@@ -3,6 +3,7 @@ package busemu
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/coder/websocket"
+
+	"feedbox/infrastructure/httpapi/hostguard"
 )
 
 // AMQP over WebSockets, for networks that let only HTTPS through.
@@ -70,10 +73,13 @@ func (c *conn) startWebSocket() error {
 		return err
 	}
 	whole := &prefixedConn{Conn: c.nc, prefix: early}
-	nc, err := acceptWebSocket(&upgrade{nc: whole, header: http.Header{}}, r)
-	if err == nil {
-		c.nc = nc
-	}
+	err = errors.New("the host " + r.Host + " is not served")
+	hostguard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var nc net.Conn
+		if nc, err = acceptWebSocket(w, r); err == nil {
+			c.nc = nc
+		}
+	}), c.ns.listener, c.ns.allowedHosts()...).ServeHTTP(&upgrade{nc: whole, header: http.Header{}}, r)
 	return err
 }
 

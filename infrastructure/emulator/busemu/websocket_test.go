@@ -73,10 +73,10 @@ func TestInvalidWebSocketRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	srv := startT(t, nil)
 	for request, want := range map[string]int{
-		"GET / HTTP/1.1\r\nHost: x\r\n\r\n":                                                           http.StatusNotFound,
-		"GET /$servicebus/websocket HTTP/1.1\r\nHost: x\r\n\r\n":                                      http.StatusBadRequest,
-		"GET /$servicebus/websocket HTTP/1.1\r\nHost: x\r\nSec-WebSocket-Protocol: AMQPWSB10\r\n\r\n": http.StatusUpgradeRequired,
-		"GET " + strings.Repeat("/", 100_000) + " HTTP/1.1\r\nHost: x\r\n":                            0,
+		"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n":                                                           http.StatusNotFound,
+		"GET /$servicebus/websocket HTTP/1.1\r\nHost: localhost\r\n\r\n":                                      http.StatusBadRequest,
+		"GET /$servicebus/websocket HTTP/1.1\r\nHost: localhost\r\nSec-WebSocket-Protocol: AMQPWSB10\r\n\r\n": http.StatusUpgradeRequired,
+		"GET " + strings.Repeat("/", 100_000) + " HTTP/1.1\r\nHost: x\r\n":                                    0,
 		"GO":   0,
 		"GET ": 0,
 	} {
@@ -95,6 +95,45 @@ func TestInvalidWebSocketRequestIsRefused(t *testing.T) {
 	}
 	if _, _, err := websocket.Dial(t.Context(), "ws://"+srv.Addr()+websocketPath, &websocket.DialOptions{Subprotocols: []string{"mqtt"}}); err == nil {
 		t.Error("a WebSocket of another subprotocol was accepted")
+	}
+}
+
+// TestLoopbackListenerRefusesForeignHosts: a web page whose name was pointed to this machine gets
+// no WebSocket, on either port, and no answer of the admin API.
+func TestLoopbackListenerRefusesForeignHosts(t *testing.T) {
+	t.Parallel()
+	srv := startT(t, &Options{AllowedHosts: []string{"box.test"}})
+	public := startT(t, &Options{Addr: "0.0.0.0:0", AdminAddr: "0.0.0.0:0"})
+	for _, c := range []struct {
+		srv  *Server
+		host string
+		want int
+	}{
+		{srv, "evil.example", http.StatusMisdirectedRequest},
+		{srv, "localhost", http.StatusSwitchingProtocols},
+		{srv, "contoso.localhost:5672", http.StatusSwitchingProtocols},
+		{srv, "box.test", http.StatusSwitchingProtocols},
+		{public, "evil.example", http.StatusSwitchingProtocols},
+	} {
+		for _, addr := range []string{c.srv.Addr(), c.srv.AdminAddr()} {
+			_, port, _ := net.SplitHostPort(addr)
+			ws, reply, err := websocket.Dial(t.Context(), "ws://127.0.0.1:"+port+websocketPath, &websocket.DialOptions{
+				Host: c.host, Subprotocols: websocketProtocols, HTTPHeader: http.Header{"Origin": {"http://" + c.host}},
+			})
+			if reply == nil || reply.StatusCode != c.want {
+				t.Errorf("%s answered %v to the host %s, want %d (%v)", addr, reply, c.host, c.want, err)
+			}
+			if ws != nil {
+				_ = ws.CloseNow()
+			}
+		}
+		r := must(http.NewRequestWithContext(t.Context(), http.MethodGet, c.srv.AdminURL()+"/health", nil))(t)
+		r.Host = c.host
+		reply := must(http.DefaultClient.Do(r))(t)
+		_ = reply.Body.Close()
+		if refused := reply.StatusCode == http.StatusMisdirectedRequest; refused != (c.want == http.StatusMisdirectedRequest) {
+			t.Errorf("/health answered %d to the host %s", reply.StatusCode, c.host)
+		}
 	}
 }
 

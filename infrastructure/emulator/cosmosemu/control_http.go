@@ -10,8 +10,10 @@ import (
 
 // The control endpoint offers the Go calls to other processes: split and merge partitions,
 // move the clock, set faults. It answers only clients on the loopback interface or in the
-// in-memory network. Changes require POST with content type application/json, because a web
-// page cannot send that to another origin without asking first.
+// in-memory network. That does not keep web pages away, because a browser is a loopback client:
+// changes require POST with content type application/json, which a page cannot send to another
+// origin without asking first, and package hostguard refuses pages that use DNS rebinding to
+// make this their own origin.
 //
 //	GET  /_emulator/dbs/{db}/colls/{coll}/ranges
 //	POST /_emulator/dbs/{db}/colls/{coll}/split  {"range":"0","at":"1F..."}

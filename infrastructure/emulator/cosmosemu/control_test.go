@@ -233,3 +233,34 @@ func TestControlEndpoint(t *testing.T) {
 		t.Errorf("unknown request: %d", code)
 	}
 }
+
+// A web page whose name was pointed to this machine has the public key and is a loopback client,
+// but its requests carry its own host.
+func TestLoopbackListenerRefusesForeignHosts(t *testing.T) {
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{AllowedHosts: []string{"box.test"}})
+	for host, want := range map[string]int{
+		"evil.example": 421, "localhost.evil.example:8081": 421, srv.Addr(): 200, "localhost": 200, "account.documents.localhost:8081": 200, "box.test:8081": 200,
+	} {
+		for _, path := range []string{"_emulator/clock", ""} {
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.Endpoint()+path, strings.NewReader(`{"advanceMs":1}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if path == "" {
+				r.Method = http.MethodGet
+			}
+			r.Host = host
+			r.Header.Set("Content-Type", "application/json")
+			reply, err := srv.HTTPClient().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, _ := io.ReadAll(reply.Body)
+			_ = reply.Body.Close()
+			refused := reply.StatusCode == 421
+			if refused != (want == 421) || refused && !strings.Contains(string(body), "FEEDBOX_ALLOWED_HOSTS") || path != "" && reply.StatusCode != want {
+				t.Errorf("/%s answered %d to the host %q, want %d: %s", path, reply.StatusCode, host, want, body)
+			}
+		}
+	}
+}

@@ -113,7 +113,7 @@ func TestReplyHeadersAreInLowerCase(t *testing.T) {
 	}
 	defer conn.Close()
 	// The request uses an AAD token, because any well-formed one is accepted.
-	_, _ = conn.Write([]byte("GET /dbs/db/colls/c/docs/1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+	_, _ = conn.Write([]byte("GET /dbs/db/colls/c/docs/1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
 		"Authorization: type=aad&ver=1.0&sig=e30.e30.x\r\nx-ms-documentdb-partitionkey: [\"a\"]\r\n\r\n"))
 	lines := bufio.NewScanner(conn)
 	seen := map[string]bool{}

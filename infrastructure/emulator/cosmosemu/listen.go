@@ -9,9 +9,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"feedbox/infrastructure/httpapi/hostguard"
 )
 
 // instances numbers the emulators of this process, because azcosmos shares its caches
@@ -121,6 +124,8 @@ func (s *Server) regionListener(i int) (net.Listener, string, error) {
 
 // addAddress adds an address to serve, over TLS if Options.TLS is set.
 func (s *Server) addAddress(listener net.Listener, g gateway) (err error) {
+	o := &s.options
+	guarded := hostguard.Handler(g, listener, append(slices.Clone(o.AllowedHosts), s.Addr(), o.Addr, o.ComputeAddr)...)
 	if s.options.TLS {
 		if s.cert = cmp.Or(s.cert, s.options.Certificate); s.cert == nil {
 			if s.cert, err = newCertificate(s.Addr()); err != nil {
@@ -136,7 +141,7 @@ func (s *Server) addAddress(listener net.Listener, g gateway) (err error) {
 	// HTTP/1 has no timeouts because each costs two system calls per request, and the clients
 	// are tests. A connection of HTTP/2 is checked with pings instead.
 	server := &http.Server{
-		Handler:        g,
+		Handler:        guarded,
 		ErrorLog:       log.New(&serverLog{s.options.Logger}, "", 0),
 		MaxHeaderBytes: maxHeaderBytes,
 		Protocols:      &http.Protocols{},

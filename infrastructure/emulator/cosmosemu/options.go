@@ -37,6 +37,10 @@ type Options struct {
 	// Host is the host:port that clients use. The default is the listener's address; in a
 	// Network it is "cosmos-<n>.emulator:8081" with a new n for each instance.
 	Host string
+	// AllowedHosts are host names to answer to on a loopback address, besides localhost, loopback
+	// addresses and the host of Host; * is any. Other hosts get 421, because DNS rebinding could make a
+	// browser send a web page's requests here. Default none.
+	AllowedHosts []string
 	// TLS serves HTTPS. Without Certificate the emulator creates an authority and a
 	// certificate signed by it; Server.CertificatePEM returns the authority.
 	TLS         bool

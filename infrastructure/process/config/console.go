@@ -21,7 +21,8 @@ type Console struct {
 	Window     time.Duration `env:"CONSOLE_WINDOW" envDefault:"10m" min:"20s" max:"168h" doc:"duplicate detection window of the topic, for previews of what is sent again"`
 	TraceURL   string        `env:"TRACE_URL" doc:"URL of a trace in the tool that shows traces, with {traceId} in the place of its id, for example http://jaeger:16686/trace/{traceId}; default none: the operations page shows the id without a link"`
 
-	OpsListen string `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
+	OpsListen    string   `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
+	AllowedHosts []string `env:"ALLOWED_HOSTS" doc:"host names that addresses on loopback serve besides localhost, separated by commas, such as that of a proxy on this machine; * is any; default none, because web pages can reach loopback addresses by DNS rebinding"`
 
 	settings
 }

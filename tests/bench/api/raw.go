@@ -34,7 +34,7 @@ func (c *rawClient) Close() error { return c.conn.Close() }
 func (c *rawClient) updates(side string, ids []uuid.UUID) worker {
 	heads := make([]string, len(ids))
 	for i, id := range ids {
-		heads[i] = fmt.Sprintf("POST /api/contacts/%s/update-name HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: ", id)
+		heads[i] = fmt.Sprintf("POST /api/contacts/%s/update-name HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ", id)
 	}
 	var body []byte
 	n := 0
