@@ -44,7 +44,7 @@ func (s *Server) startAdmin() error {
 	mux.HandleFunc("GET /$counters/{path...}", a.counters)
 	mux.HandleFunc("GET "+websocketPath, a.websocket)
 	mux.Handle("/", s.adminAPI())
-	a.http = &http.Server{Handler: hostguard.Handler(mux, l, s.allowedHosts()...), ReadHeaderTimeout: handshakeTimeout, BaseContext: func(net.Listener) context.Context { return s.ctx }}
+	a.http = &http.Server{Handler: hostguard.Handler(mux, l, s.allowedHosts()...), ReadHeaderTimeout: handshakeTimeout, MaxHeaderBytes: maxUpgradeRequest, BaseContext: func(net.Listener) context.Context { return s.ctx }}
 	s.admin = a
 	s.wg.Go(func() {
 		if err := a.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {

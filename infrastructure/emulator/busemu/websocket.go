@@ -83,7 +83,7 @@ func (c *conn) startWebSocket() error {
 	return err
 }
 
-// maxUpgradeRequest limits the request for a WebSocket.
+// maxUpgradeRequest limits the request for a WebSocket, and the head of any request to the admin API.
 const maxUpgradeRequest = 64 << 10
 
 // upgrade answers one HTTP request on a bare connection, which can then be hijacked.

@@ -137,6 +137,20 @@ func TestLoopbackListenerRefusesForeignHosts(t *testing.T) {
 	}
 }
 
+// TestHeadOfAnAdminRequestIsLimited: a head of 900 KB is refused, because it would hold memory.
+func TestHeadOfAnAdminRequestIsLimited(t *testing.T) {
+	t.Parallel()
+	nc := must(net.Dial("tcp", startT(t, nil).AdminAddr()))(t)
+	defer nc.Close()
+	_ = nc.SetDeadline(time.Now().Add(time.Minute))
+	go func() {
+		_, _ = io.WriteString(nc, "GET /health HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 900<<10))
+	}()
+	if resp := must(http.ReadResponse(bufio.NewReader(nc), nil))(t); resp.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("answered %s", resp.Status)
+	}
+}
+
 // FuzzWebSocketRequest: bytes that begin like HTTP never make the AMQP port panic or hang.
 func FuzzWebSocketRequest(f *testing.F) {
 	srv, err := Start(&Options{AdminAddr: "-", Addr: "-"})

@@ -42,12 +42,15 @@ func (b *requestBuffers) release() {
 func (d *dispatcher) serve(w http.ResponseWriter, r *http.Request, kind gatewayKind, region int) {
 	b, _ := buffers.Get().(*requestBuffers)
 	defer b.release()
-	x := &request{account: d.account, req: r, kind: kind, region: region, began: time.Now(), header: r.Header, buffer: b.reply[:0]}
+	x := &request{
+		account: d.account, req: r, writer: w, kind: kind, region: region, began: time.Now(), header: r.Header, buffer: b.reply[:0],
+	}
 	answer, loss, err := d.answer(x, b)
 	switch {
 	case loss != NoLoss:
 		d.lose(w, x, loss, answer, err)
 	case err != nil:
+		discardBody(w, r)
 		x.writeError(w, asWire(err))
 	default:
 		if wantsBinary(&x.route, x.header) {
@@ -81,7 +84,7 @@ func (d *dispatcher) answer(x *request, b *requestBuffers) (a *reply, loss Loss,
 	if err := checkHeaders(x.header, x.route.op); err != nil {
 		return nil, NoLoss, err
 	}
-	if b.request, err = readBody(b.request[:0], x.req); err != nil {
+	if b.request, err = readBody(b.request[:0], x.writer, x.req); err != nil {
 		return nil, NoLoss, err
 	}
 	if err := d.account.store.Err(); err != nil {

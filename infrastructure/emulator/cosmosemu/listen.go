@@ -21,11 +21,8 @@ import (
 // between clients of one host name.
 var instances atomic.Int64
 
-// Limits of a connection.
-const (
-	maxHeaderBytes = 128 << 10 // session and continuation tokens are the longest headers
-	maxStreams     = 100       // of HTTP/2, the least that its RFC recommends
-)
+// maxStreams limits a connection of HTTP/2. It is the least that its RFC recommends.
+const maxStreams = 100
 
 // address is one address that the emulator listens on.
 type address struct {
@@ -138,13 +135,15 @@ func (s *Server) addAddress(listener net.Listener, g gateway) (err error) {
 			NextProtos:   []string{"h2", "http/1.1"},
 		})
 	}
-	// HTTP/1 has no timeouts because each costs two system calls per request, and the clients
-	// are tests. A connection of HTTP/2 is checked with pings instead.
+	// An unfinished head holds memory, so its size and time are limited. Calls have no timeout,
+	// because faults may delay them for as long as a test wants. A connection of HTTP/2 is checked
+	// with pings.
 	server := &http.Server{
-		Handler:        guarded,
-		ErrorLog:       log.New(&serverLog{s.options.Logger}, "", 0),
-		MaxHeaderBytes: maxHeaderBytes,
-		Protocols:      &http.Protocols{},
+		Handler:           guarded,
+		ErrorLog:          log.New(&serverLog{s.options.Logger}, "", 0),
+		MaxHeaderBytes:    maxHead,
+		ReadHeaderTimeout: headTimeout,
+		Protocols:         &http.Protocols{},
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams,
 			SendPingTimeout:      30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: 30 * time.Second,

@@ -13,6 +13,7 @@ import (
 type request struct {
 	account *account
 	req     *http.Request
+	writer  http.ResponseWriter
 	kind    gatewayKind
 	region  int // in Options.Regions
 	began   time.Time
