@@ -62,7 +62,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	})
 	err := root.ExecuteContext(ctx)
 	if err != nil {
-		_, _ = fmt.Fprintf(errOut, "feedbox-dev: %v\n", err)
+		_, _ = fmt.Fprintln(errOut, console.Plain("feedbox-dev: "+err.Error()))
 	}
 	return exitCode(err)
 }

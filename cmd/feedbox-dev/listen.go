@@ -38,6 +38,9 @@ func bind(ctx context.Context, opts *options, out io.Writer) (*listeners, error)
 			l.close()
 			return nil, err
 		}
+		if addr, ok := bound.Addr().(*net.TCPAddr); ok && addr.IP.IsUnspecified() {
+			_, _ = fmt.Fprintf(out, "%s listens on all addresses (%s): other machines can reach it\n", s.flag, addr)
+		}
 		*s.into = bound
 	}
 	return l, nil

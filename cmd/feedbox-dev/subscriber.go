@@ -47,6 +47,6 @@ func (p *printer) event(_ context.Context, e *consumer.Event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, err := fmt.Fprintf(p.out, "event %s  contact %s  sequence %d  version %d\n  %s\n",
-		p.style.Good(e.Action), e.Key, e.Sequence, e.AggregateVersion, p.style.Faint(string(e.Body)))
+		p.style.Good(console.Clean(e.Action)), console.Clean(e.Key), e.Sequence, e.AggregateVersion, p.style.Faint(console.Plain(string(e.Body))))
 	return err
 }

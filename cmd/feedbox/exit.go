@@ -52,7 +52,7 @@ func printError(w io.Writer, err error) {
 	if errors.Is(err, errReported) {
 		return
 	}
-	_, _ = fmt.Fprintf(w, "feedbox: %v\n", err)
+	_, _ = fmt.Fprintln(w, console.Plain("feedbox: "+err.Error()))
 	next := console.NextOf(err)
 	if _, ok := errors.AsType[*config.Error](err); ok && next == "" {
 		next = "correct these variables; feedbox config print shows all of them"
@@ -61,6 +61,6 @@ func printError(w io.Writer, err error) {
 		next = "add --yes to confirm; commands with --dry-run can show the effect first"
 	}
 	if next != "" {
-		_, _ = fmt.Fprintf(w, "next: %s\n", next)
+		_, _ = fmt.Fprintln(w, console.Plain("next: "+next))
 	}
 }

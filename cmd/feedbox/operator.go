@@ -102,7 +102,7 @@ func (p *program) say(f console.Format, format string, args ...any) {
 	if f == console.FormatJSON {
 		w = p.errOut
 	}
-	_, _ = fmt.Fprintf(w, format+"\n", args...) // a failed write of output cannot be reported
+	_, _ = fmt.Fprintln(w, console.Plain(fmt.Sprintf(format, args...))) // a failed write of output cannot be reported
 }
 
 // failure is an error of a lease, a key or an event.

@@ -100,13 +100,13 @@ func (p *program) printEditable(ctx context.Context, o *operator.Operator, key, 
 		text.Reset()
 		text.Write(e.Document)
 	}
-	if _, err := fmt.Fprintln(p.out, text.String()); err != nil {
+	if _, err := fmt.Fprintln(p.out, console.Plain(text.String())); err != nil {
 		return err
 	}
 	if e.Trouble != "" {
-		_, _ = fmt.Fprintln(p.errOut, "it cannot be sent: "+e.Trouble)
+		_, _ = fmt.Fprintln(p.errOut, console.Plain("it cannot be sent: "+e.Trouble))
 	}
-	_, _ = fmt.Fprintf(p.errOut, "next: save and correct the document, then feedbox parked edit %s --event %s --file FILE --version '%s'\n", key, event, e.Version)
+	_, _ = fmt.Fprintln(p.errOut, console.Plain(fmt.Sprintf("next: save and correct the document, then feedbox parked edit %s --event %s --file FILE --version '%s'", key, event, e.Version)))
 	return nil
 }
 

@@ -79,7 +79,7 @@ func TestEveryFieldFollowsItsRule(t *testing.T) {
 		for kind, text := range map[string]string{
 			"zero width space": "a\u200bb", "zero width joiner": "a\u200db", "byte order mark": "\ufeffab", "soft hyphen": "a\u00adb",
 			"right-to-left override": "a\u202eb", "right-to-left mark": "a\u200fb", "isolate": "\u2066ab\u2069", "Arabic letter mark": "a\u061cb",
-			"Hangul filler": "\u3164", "tag": "a\U000e0041b",
+			"Hangul filler": "\u3164", "tag": "a\U000e0041b", "line separator": "a\u2028b", "noncharacter": "a\ufffeb",
 		} {
 			if rule.Prose {
 				accepted[kind] = text

@@ -51,7 +51,10 @@ func checkContentType(r *http.Request, want string) error {
 		}
 		return &requestError{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type", detail: detail, header: header}
 	}
-	if coding := r.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+	for _, coding := range r.Header["Content-Encoding"] { // a second line may name another one
+		if coding == "" || strings.EqualFold(coding, "identity") {
+			continue
+		}
 		return refuse("content codings are not supported: send the body uncompressed")
 	}
 	sent := r.Header.Get("Content-Type")

@@ -146,3 +146,21 @@ func getAs(t *testing.T, address, host, path string) (int, string) {
 	body, _ := io.ReadAll(answer.Body)
 	return answer.StatusCode, string(body)
 }
+
+// A second line may name a coding that the first does not.
+func TestEveryContentEncodingIsChecked(t *testing.T) {
+	a := start(t, nil)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, a.url+"/api/contacts", strings.NewReader(jane))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"identity", "gzip"}}
+	reply, err := a.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reply.Body.Close()
+	if reply.StatusCode != http.StatusUnsupportedMediaType {
+		t.Errorf("answered %d", reply.StatusCode)
+	}
+}

@@ -219,6 +219,24 @@ func TestForeignHostIsRefusedOnLoopbackOrWithoutAuthentication(t *testing.T) {
 	}
 }
 
+// A browser ignores control characters, so a slash, a tab and a host are another site.
+func TestSignInReturnsOnlyToThePage(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Prefix = "" })
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	form := s.filled(t, "/set?to=5")
+	for back, want := range map[string]string{"/acts": "/acts", "/\t/evil.example": "/", "//evil.example": "/", "/\\evil.example": "/"} {
+		form.Set("back", back)
+		reply, err := client.PostForm(s.URL+"/sign-in", form)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		if got := reply.Header.Get("Location"); got != want {
+			t.Errorf("back %q leads to %q, want %q", back, got, want)
+		}
+	}
+}
+
 func TestPageWithoutActionsIsReadOnly(t *testing.T) {
 	s := newSite(t, func(o *page.Options) { o.Actions = false })
 	if _, body := s.get(t, "/ops/"); strings.Contains(body, "/ops/set") || !strings.Contains(body, "read-only") {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"feedbox/infrastructure/httpapi/auth"
 )
@@ -131,9 +132,10 @@ func (p *Page) cookie(r *http.Request, value string, age int) *http.Cookie {
 }
 
 // back returns to if it is an address of the page, and the start page otherwise, because a
-// form must not redirect to another site.
+// form must not redirect to another site. Browsers ignore control characters: they read a slash,
+// a tab and a slash as two slashes.
 func (p *Page) back(to string) string {
-	if !strings.HasPrefix(to, p.options.Prefix+"/") || strings.HasPrefix(to, "//") || strings.ContainsAny(to, "\\\r\n") {
+	if !strings.HasPrefix(to, p.options.Prefix+"/") || strings.HasPrefix(to, "//") || strings.ContainsFunc(to, func(c rune) bool { return c == '\\' || unicode.IsControl(c) }) {
 		return p.options.Prefix + "/"
 	}
 	return to

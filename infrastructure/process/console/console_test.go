@@ -40,6 +40,17 @@ func TestTableKeepsForeignTextInItsPlace(t *testing.T) {
 	}
 }
 
+// The text shows control characters of 7 and 8 bits, and JSON keeps its value.
+func TestForeignTextCannotControlTheTerminal(t *testing.T) {
+	if got, want := Plain("a\nb\t\x1b[2J\u009b\u202e\r é"), "a\nb\t\\u001b[2J\\u009b\\u202e\\u000d é"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	var out bytes.Buffer
+	if err := JSONLine(&out, "\u009b2J"); err != nil || out.String() != `"\u009b2J"`+"\n" {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
 func TestConfirm(t *testing.T) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {

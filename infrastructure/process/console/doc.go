@@ -6,7 +6,8 @@
 //     JSON the first gets JSON only.
 //   - Without a terminal there is no prompt: Confirm returns ErrNotAsked, because a
 //     script would wait for ever.
-//   - Text from outside cannot move the cursor: tables contain no control characters.
+//   - Text from outside cannot move the cursor: Clean, Plain, tables and JSON contain no control
+//     characters.
 //
 // It does not depend on the service and starts no goroutines.
 package console

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Format is the format of results. It is a flag value.
@@ -43,10 +44,15 @@ func JSON(w io.Writer, v any) error { return write(w, v, "  ") }
 func JSONLine(w io.Writer, v any) error { return write(w, v, "") }
 
 func write(w io.Writer, v any, indent string) error {
-	e := json.NewEncoder(w)
+	var text strings.Builder
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", indent)
-	if err := e.Encode(v); err != nil {
+	err := e.Encode(v)
+	if err == nil {
+		_, err = io.WriteString(w, Plain(text.String())) // JSON leaves some control characters as they are
+	}
+	if err != nil {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil

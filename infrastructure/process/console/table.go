@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"golang.org/x/term"
@@ -51,7 +52,7 @@ func (t *Table) Next(advice string) {
 	if t.notes == nil {
 		t.notes = make(map[int]string)
 	}
-	t.notes[len(t.rows)-1] = "    next: " + strings.ReplaceAll(advice, "\n", "\n    ") + "\n"
+	t.notes[len(t.rows)-1] = "    next: " + strings.ReplaceAll(Plain(advice), "\n", "\n    ") + "\n"
 }
 
 // Write writes the table; without rows, only empty.
@@ -159,6 +160,29 @@ func Wrap(text string, width int) []string {
 // Clean returns text in one line without control characters.
 func Clean(text string) string {
 	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }), " ")
+}
+
+// Plain returns text without characters that control a terminal, except line breaks and tabs. They
+// become escapes of JSON, so that a JSON document keeps its value.
+func Plain(text string) string {
+	if !strings.ContainsFunc(text, controls) {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if !controls(r) {
+			out.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&out, `\u%04x`, unit)
+		}
+	}
+	return out.String()
+}
+
+func controls(r rune) bool {
+	return r != '\n' && r != '\t' && !unicode.IsPrint(r) && !unicode.Is(unicode.Zs, r)
 }
 
 // Tail returns the end of text, cleaned and cut to at most n characters, for names that differ there.

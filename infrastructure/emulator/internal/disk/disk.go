@@ -71,7 +71,7 @@ func (d *DB) open(o *Options) (err error) {
 	}}
 	hasTables := false
 	if !d.memory {
-		if err := d.fs.MkdirAll(d.dir, 0o755); err != nil {
+		if err := d.fs.MkdirAll(d.dir, 0o700); err != nil {
 			return err
 		}
 		if d.lock, err = pebble.LockDirectory(d.dir, d.fs); err != nil {
