@@ -138,7 +138,7 @@ func TestHTTP2AdvertisesItsLimits(t *testing.T) {
 		got[binary.BigEndian.Uint16(body)] = binary.BigEndian.Uint32(body[2:])
 	}
 	const streams, headers = 3, 6 // RFC 9113, section 6.5.2
-	if got[streams] != 100 || got[headers] < 128<<10 || got[headers] > 132<<10 {
+	if got[streams] != 100 || got[headers] < 64<<10 || got[headers] > 66<<10 {
 		t.Errorf("settings %v", got)
 	}
 }
