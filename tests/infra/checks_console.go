@@ -90,10 +90,10 @@ func consolePage(w *world, report func(string, ...any)) {
 func consoleRights(w *world, report func(string, ...any)) {
 	owners, accountID := map[string]string{}, ""
 	for _, r := range w.console {
-		switch {
-		case r.Type == account:
+		switch r.Type {
+		case account:
 			accountID = r.ID
-		case r.Type == "Microsoft.ManagedIdentity/userAssignedIdentities":
+		case "Microsoft.ManagedIdentity/userAssignedIdentities":
 			if owners[r.ID] != "" {
 				report("an identity has two owners")
 			}

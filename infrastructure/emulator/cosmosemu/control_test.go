@@ -257,7 +257,7 @@ func TestLoopbackListenerRefusesForeignHosts(t *testing.T) {
 			}
 			body, _ := io.ReadAll(reply.Body)
 			_ = reply.Body.Close()
-			refused := reply.StatusCode == 421
+			refused := reply.StatusCode == http.StatusMisdirectedRequest
 			if refused != (want == 421) || refused && !strings.Contains(string(body), "FEEDBOX_ALLOWED_HOSTS") || path != "" && reply.StatusCode != want {
 				t.Errorf("/%s answered %d to the host %q, want %d: %s", path, reply.StatusCode, host, want, body)
 			}
