@@ -32,7 +32,8 @@
 //	       │    A document outside N is delivered, and reported once: Page.Doubt
 //	       │
 //	       └─ L is a part of N: EPK headers, unless the service has refused them
-//	            (400), and each document is L's or another lease's by its computed key. The read fails, so that the range is
+//	            (400), and each document is L's or another lease's by its
+//	            computed key. The read fails, so that the range is
 //	            visibly stuck, if a key cannot be computed (no value,
 //	            hierarchical, hash version 1), lies outside N, or Page.Doubt
 //	            was ever set

@@ -32,8 +32,9 @@ type ConsumerOptions struct {
 }
 
 // NewConsumer returns a consumer of group, whose queues must exist (see Declare). It uses Name,
-// Queues and DeliveryLimit of group. It does no I/O and does not close the client. Do not share the client with a
-// publisher, because a broker short of memory or disk blocks the connections of publishers.
+// Queues and DeliveryLimit of group. It does no I/O and does not close the client. Do not share the
+// client with a publisher, because a broker short of memory or disk blocks the connections of
+// publishers.
 func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *ConsumerOptions) (*Consumer, error) {
 	o := cmp.Or(opts, &ConsumerOptions{})
 	c := &Consumer{client: client, prefetch: cmp.Or(o.Prefetch, 256)}

@@ -200,9 +200,11 @@ func way(p Overview) []station {
 		case c.failed > 0:
 			all[4].State, all[4].Words = "warn", "some calls fail"
 		case c.handled > 0:
-			all[4].State, all[4].Words = "good", "handle"
-		default:
+			all[4].State, all[4].Words = "good", "handle events"
+		case c.handled == 0:
 			all[4].Words = "wait for events"
+		default: // the first reading, or a process has restarted
+			all[4].Words = "not known"
 		}
 	}
 	return all

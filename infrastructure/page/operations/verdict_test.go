@@ -107,6 +107,19 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 	}
 }
 
+// A rate needs two readings. Until then consumers are not known to be idle.
+func TestConsumersAreNotKnownBeforeTheSecondReading(t *testing.T) {
+	p := Overview{MetricsRead: Source{At: time.Now(), Tried: time.Now()}, rates: unknownRates()}
+	for want, c := range map[string]consumed{
+		"not observed here": {}, "not known": {true, math.NaN(), math.NaN()}, "wait for events": {true, 0, 0}, "handle events": {true, 3, 0},
+	} {
+		p.consumed = c
+		if got := way(p)[4]; got.Words != want {
+			t.Errorf("%+v: %+v, want %q", c, got, want)
+		}
+	}
+}
+
 func stateNames(path []station) (all string) {
 	for _, s := range path {
 		all += s.State + " "

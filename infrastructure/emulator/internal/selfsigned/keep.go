@@ -15,8 +15,8 @@ import (
 const minValidity = 30 * 24 * time.Hour
 
 // Keep returns the certificate in a file with its key. It creates a new one with New and writes
-// it to the file if there is none yet, if a host is missing from it, if it expires soon, or if it is an authority. Any
-// other content of the file is an error.
+// it to the file if there is none yet, if a host is missing from it, if it expires soon, or if it
+// is an authority. Any other content of the file is an error.
 func Keep(file, name string, hosts ...string) (tls.Certificate, error) {
 	text, err := os.ReadFile(file)
 	switch {
