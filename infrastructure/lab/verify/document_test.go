@@ -2,10 +2,10 @@ package verify
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
 )
 
 func TestDecodeDocument(t *testing.T) {
@@ -58,28 +58,24 @@ func TestDecodeDocument(t *testing.T) {
 // The golden documents of the service are decoded, because DecodeDocument shares no code with
 // the service.
 func TestDecodeDocumentAcceptsDocumentsOfTheService(t *testing.T) {
-	files, err := filepath.Glob("../../store/cosmos/testdata/documents/*.json")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("%d documents, %v", len(files), err)
+	archive, err := txtar.ParseFile("../../store/cosmos/testdata/documents.txtar")
+	if err != nil || len(archive.Files) == 0 {
+		t.Fatalf("no documents: %v", err)
 	}
-	for _, file := range files {
-		raw, err := os.ReadFile(file)
+	for _, file := range archive.Files {
+		d, err := DecodeDocument(file.Data)
 		if err != nil {
-			t.Fatal(err)
-		}
-		d, err := DecodeDocument(raw)
-		if err != nil {
-			t.Errorf("%s: %v", filepath.Base(file), err)
+			t.Errorf("%s: %v", file.Name, err)
 		}
 		want := KindOther
-		switch name := filepath.Base(file); {
-		case strings.HasPrefix(name, "contact"):
+		switch {
+		case strings.HasPrefix(file.Name, "contact"):
 			want = KindAggregate
-		case strings.HasPrefix(name, "event"):
+		case strings.HasPrefix(file.Name, "event"):
 			want = KindEvent
 		}
 		if d.Kind != want {
-			t.Errorf("%s is a %s, want %s", filepath.Base(file), d.Kind, want)
+			t.Errorf("%s is a %s, want %s", file.Name, d.Kind, want)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package cosmos_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -16,10 +14,7 @@ import (
 )
 
 func BenchmarkDecodeContact(b *testing.B) {
-	raw, err := os.ReadFile(filepath.Join("testdata", "documents", "contact.json"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	raw := goldenDocument(b, "contact.json")
 	kind := contacts.Kind()
 	b.ReportAllocs()
 	for b.Loop() {

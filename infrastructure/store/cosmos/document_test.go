@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
-	"path/filepath"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+	"github.com/rogpeppe/go-internal/txtar"
 
 	"feedbox/application/command"
 	"feedbox/application/query"
@@ -79,31 +81,72 @@ func goldenState(t *testing.T) contact.State {
 	}
 }
 
-// compareGolden compares a stored document with testdata/name, which is indented for readers. The
-// stored document is the same without white space.
+// goldenDocuments reads the members of testdata/documents.txtar.
+func goldenDocuments(tb testing.TB) *txtar.Archive {
+	tb.Helper()
+	archive, err := txtar.ParseFile(goldenPath)
+	if err != nil || len(archive.Files) == 0 {
+		tb.Fatalf("%s: no documents: %v", goldenPath, err)
+	}
+	return archive
+}
+
+const goldenPath = "testdata/documents.txtar"
+
+// rewriting serializes the tests that rewrite the archive.
+var rewriting sync.Mutex
+
+// rewriteGolden replaces one member of the archive, or adds it.
+func rewriteGolden(t *testing.T, name string, data []byte) {
+	t.Helper()
+	rewriting.Lock()
+	defer rewriting.Unlock()
+	archive := goldenDocuments(t)
+	i := slices.IndexFunc(archive.Files, func(f txtar.File) bool { return f.Name == name })
+	if i < 0 {
+		i = len(archive.Files)
+		archive.Files = append(archive.Files, txtar.File{Name: name})
+	}
+	archive.Files[i].Data = data
+	// Renamed, because parallel tests read the archive meanwhile.
+	if err := os.WriteFile(goldenPath+".new", txtar.Format(archive), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(goldenPath+".new", goldenPath); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// goldenDocument reads one member.
+func goldenDocument(tb testing.TB, name string) []byte {
+	tb.Helper()
+	for _, f := range goldenDocuments(tb).Files {
+		if f.Name == name {
+			return f.Data
+		}
+	}
+	tb.Fatalf("%s has no %s: run with -rewrite if it is new", goldenPath, name)
+	return nil
+}
+
+// compareGolden compares a stored document with a member of testdata/documents.txtar, which is
+// indented for readers. The stored document is the same without white space.
 func compareGolden(t *testing.T, name string, o cosmos.DataObject) {
 	t.Helper()
 	raw, err := o.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join("testdata", "documents", name)
 	if *rewrite {
 		var pretty bytes.Buffer
 		if err := json.Indent(&pretty, raw, "", "  "); err != nil {
 			t.Fatal(err)
 		}
 		pretty.WriteByte('\n')
-		if err := os.WriteFile(path, pretty.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	golden, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
+		rewriteGolden(t, name, pretty.Bytes())
 	}
 	var want bytes.Buffer
-	if err := json.Compact(&want, golden); err != nil {
+	if err := json.Compact(&want, goldenDocument(t, name)); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want.String(), string(raw)); diff != "" {
@@ -272,16 +315,8 @@ func TestDecodeContactRefusesOtherDocuments(t *testing.T) {
 
 func FuzzDecodeContact(f *testing.F) {
 	fuzzseed.Add(f)
-	golden, err := filepath.Glob(filepath.Join("testdata", "documents", "*.json"))
-	if err != nil || len(golden) == 0 {
-		f.Fatal("no golden files", err)
-	}
-	for _, path := range golden {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(raw)
+	for _, golden := range goldenDocuments(f).Files {
+		f.Add(golden.Data)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		o, err := cosmos.DecodeObject(raw)

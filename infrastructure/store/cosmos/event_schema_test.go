@@ -2,8 +2,6 @@ package cosmos_test
 
 import (
 	"encoding/json"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -32,19 +30,21 @@ func valid(t *testing.T, schema *jsonschema.Schema, raw string) error {
 func TestEventsMatchTheSchema(t *testing.T) {
 	t.Parallel()
 	schema := eventSchema(t)
-	golden, err := filepath.Glob(filepath.Join("testdata", "documents", "event_*.json"))
-	if err != nil || len(golden) < 8 {
-		t.Fatalf("%d golden events, %v", len(golden), err)
-	}
-	for _, path := range golden {
-		raw, err := os.ReadFile(path)
-		must(t, err)
-		if err := valid(t, schema, string(raw)); err != nil {
-			t.Errorf("%s: %v", path, err)
+	events := 0
+	for _, golden := range goldenDocuments(t).Files {
+		if !strings.HasPrefix(golden.Name, "event_") {
+			continue
+		}
+		events++
+		if err := valid(t, schema, string(golden.Data)); err != nil {
+			t.Errorf("%s: %v", golden.Name, err)
 		}
 	}
+	if events < 8 {
+		t.Fatalf("%d golden events", events)
+	}
 	w, outbox := newOutbox(t)
-	_, err = outbox.Batch("k").Emit("E", nil).EmitEvent(cosmos.Event{Action: "F", Data: map[string]int{"n": 1}, Sequence: 1, Version: 1}).Commit(t.Context())
+	_, err := outbox.Batch("k").Emit("E", nil).EmitEvent(cosmos.Event{Action: "F", Data: map[string]int{"n": 1}, Sequence: 1, Version: 1}).Commit(t.Context())
 	must(t, err)
 	pager := w.container.NewQueryItemsPager("SELECT * FROM c", partition("k"), nil)
 	page, err := pager.NextPage(t.Context())
