@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs third-party programs that tests need: a browser, PostgreSQL, RabbitMQ, promtool
+# Installs third-party programs that tests need: a browser, PostgreSQL, PgBouncer, RabbitMQ, promtool
 # (Debian's packages, as root) and moto (a Python package, into .cache/moto). It reports what
 # cannot be installed; the tests that need it skip.
 set -u
@@ -7,6 +7,7 @@ cd "$(dirname "$0")/../.."
 missing=()
 command -v chromium >/dev/null || missing+=(chromium)
 [ -d /usr/lib/postgresql ] || missing+=(postgresql)
+command -v pgbouncer >/dev/null || missing+=(pgbouncer)
 [ -x /usr/lib/rabbitmq/bin/rabbitmq-server ] || missing+=(rabbitmq-server)
 command -v promtool >/dev/null || missing+=(prometheus)
 if [ ${#missing[@]} -gt 0 ]; then

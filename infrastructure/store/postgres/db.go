@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
@@ -18,6 +19,7 @@ import (
 type DB struct {
 	pool    *pgxpool.Pool
 	options DBOptions
+	routes  connections
 }
 
 // DBOptions are the options of Open. Nil and zero values are the defaults.
@@ -37,11 +39,12 @@ type DBOptions struct {
 // maxConns limits the connections of one process if the URL does not (pool_max_conns).
 const maxConns = 16
 
-// Open parses the URL, postgres://user:password@host:port/database?sslmode=verify-full. It does
-// not connect. The caller must close the DB.
+// Open parses the URL, postgres://user:password@host:port/database?sslmode=verify-full. The address
+// may be that of a pooler, also one that pools by transaction. Open does not connect. The caller
+// must close the DB.
 func Open(url string, o *DBOptions) (*DB, error) {
 	db := &DB{options: *cmp.Or(o, &DBOptions{})}
-	db.options.Schema = cmp.Or(db.options.Schema, "feedbox")
+	db.options.Schema = cmp.Or(db.options.Schema, defaultSchema)
 	db.options.Timeout = cmp.Or(db.options.Timeout, defaultTimeout)
 	if db.options.Used == nil {
 		db.options.Used = func(error) {}
@@ -58,17 +61,8 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	config.ConnConfig.Tracer = limiter{db.options.Timeout}
 	config.ConnConfig.BuildContextWatcherHandler = newWatcher
-	config.ConnConfig.RuntimeParams["search_path"] = pgx.Identifier{db.options.Schema}.Sanitize()
 	config.ConnConfig.RuntimeParams["application_name"] = cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "feedbox")
-	// An acknowledged commit must be on disk, even if the default of the database is off.
-	config.ConnConfig.RuntimeParams["synchronous_commit"] = "on"
-	config.AfterConnect = func(_ context.Context, conn *pgx.Conn) error {
-		conn.TypeMap().RegisterType(&pgtype.Type{Name: "timestamptz", OID: pgtype.TimestamptzOID, Codec: &pgtype.TimestamptzCodec{ScanLocation: time.UTC}})
-		return nil
-	}
-	// All frequent queries have an index. A plan made while a table was small would scan the
-	// whole table, and the server keeps it until the table is analyzed again.
-	config.ConnConfig.RuntimeParams["enable_seqscan"] = "off"
+	db.routes.configure(config)
 	config.ConnConfig.DialFunc = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
 	if db.options.Dial != nil {
 		config.ConnConfig.DialFunc = db.options.Dial
@@ -81,6 +75,34 @@ func Open(url string, o *DBOptions) (*DB, error) {
 
 // Close closes the connections when they are no longer in use.
 func (db *DB) Close() { db.pool.Close() }
+
+// in returns a statement for the tables of the DB's schema. Statements have those of the default one.
+func (db *DB) in(sql string) string {
+	if db.options.Schema == defaultSchema {
+		return sql
+	}
+	return strings.ReplaceAll(sql, defaultSchema+".", db.schema()+".")
+}
+
+const defaultSchema = "feedbox"
+
+func (db *DB) schema() string { return pgx.Identifier{db.options.Schema}.Sanitize() }
+
+func (db *DB) query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+	return db.pool.Query(ctx, db.in(sql), args...)
+}
+
+func (db *DB) queryRow(ctx context.Context, sql string, args ...any) pgx.Row {
+	return db.pool.QueryRow(ctx, db.in(sql), args...)
+}
+
+func (db *DB) exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
+	return db.pool.Exec(ctx, db.in(sql), args...)
+}
+
+// durable makes the commit of a statement wait until it is on disk, even if the default of the
+// database is off. It is true. A stronger default, which waits for a standby, stays.
+const durable = `set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true) <> ''`
 
 // used reports a use of the database and returns its error.
 func (db *DB) used(err error) error {
@@ -95,14 +117,14 @@ func (db *DB) used(err error) error {
 // all returns the rows of a query. The columns have the names of fields of T; fields without a
 // column stay zero. what names the operation in errors.
 func all[T any](ctx context.Context, db *DB, what, sql string, args ...any) ([]T, error) {
-	found, _ := db.pool.Query(ctx, sql, args...)
+	found, _ := db.query(ctx, sql, args...)
 	list, err := pgx.CollectRows(found, pgx.RowToStructByNameLax[T])
 	return list, asFault(what, db.used(err))
 }
 
 // row queries one row. missing is the error if there is none; nil leaves into unchanged.
 func (db *DB) row(ctx context.Context, what string, missing error, into []any, sql string, args ...any) error {
-	err := db.used(db.pool.QueryRow(ctx, sql, args...).Scan(into...))
+	err := db.used(db.queryRow(ctx, sql, args...).Scan(into...))
 	if errors.Is(err, pgx.ErrNoRows) {
 		return missing
 	}

@@ -30,7 +30,7 @@
 // everything they have stored. A position is the id of a transaction that stored an event, and
 // everything up to it was delivered. A position is never the horizon itself, because a server that
 // crashed reuses ids that its log does not contain. Ids up to a commit that was seen are in the
-// log (with synchronous_commit on) and are never reused. A transaction that commits late delays
+// log (synchronous_commit is on) and are never reused. A transaction that commits late delays
 // later ones and is never missed.
 //
 // A page has a limit of events and one of bytes (4 MB). A transaction that does not fit is continued
@@ -83,6 +83,14 @@
 // The role that migrates owns the schema. Another role needs the rights of DB.Grants: USAGE on the
 // schema and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables. With pg_monitor,
 // feedbox doctor shows since when the transaction of another role is open.
+//
+// # Poolers
+//
+// The address may lead to a pooler, such as PgBouncer, also to one that gives each transaction another
+// connection to the server. Nothing depends on a session: statements name the schema of their tables,
+// no start-up parameter is sent, and each writing transaction sets synchronous_commit to on (a stronger
+// remote_apply stays), whatever the default of the database. The first connection finds out whether
+// there is a pooler; statements are prepared only if there is none.
 //
 // # Silence
 //

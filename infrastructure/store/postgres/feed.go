@@ -95,7 +95,7 @@ var errHeld = errors.New("an open transaction holds back the feed; feedbox docto
 
 // nowQuery returns the horizon and the last event before a transaction.
 const nowQuery = `SELECT pg_snapshot_xmin(pg_current_snapshot()),
-	coalesce((SELECT xid FROM events WHERE xid < $1 ORDER BY xid DESC LIMIT 1), '0'::xid8)`
+	coalesce((SELECT xid FROM feedbox.events WHERE xid < $1 ORDER BY xid DESC LIMIT 1), '0'::xid8)`
 
 // watch records when the horizon stopped.
 func (f *Feed) watch(horizon, ahead uint64) {

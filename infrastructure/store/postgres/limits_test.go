@@ -22,7 +22,8 @@ import (
 	"feedbox/infrastructure/store/unitofwork"
 )
 
-// silentServer accepts logins, unless it is mute, and answers no statement.
+// silentServer accepts logins, unless it is mute, and answers only the
+// question whether it is a pooler.
 type silentServer struct {
 	mute  bool
 	tasks sync.WaitGroup
@@ -51,8 +52,16 @@ func (s *silentServer) dial(context.Context, string, string) (net.Conn, error) {
 			return
 		}
 		for {
-			if _, err := b.Receive(); err != nil {
+			message, err := b.Receive()
+			if err != nil {
 				return
+			}
+			if q, simple := message.(*pgproto3.Query); simple && strings.Contains(q.String, "pg_backend_pid") {
+				b.Send(&pgproto3.RowDescription{Fields: []pgproto3.FieldDescription{{Name: []byte("same")}}})
+				b.Send(&pgproto3.DataRow{Values: [][]byte{[]byte("1")}})
+				b.Send(&pgproto3.CommandComplete{CommandTag: []byte("SELECT 1")})
+				b.Send(&pgproto3.ReadyForQuery{TxStatus: 'I'})
+				_ = b.Flush() // the next message fails
 			}
 		}
 	})

@@ -23,25 +23,25 @@ const (
 // Find implements parked.Records.
 func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
 	what := "read the gate of key " + key
-	found, err := all[parked.Gate](ctx, p.DB, what, `SELECT `+gateColumns+` FROM gates WHERE key = $1`, key)
+	found, err := all[parked.Gate](ctx, p.DB, what, `SELECT `+gateColumns+` FROM feedbox.gates WHERE key = $1`, key)
 	if err != nil || len(found) == 0 {
 		return g, nil, err
 	}
 	if len(ids) > 0 {
-		events, err = all[relay.ParkedEvent](ctx, p.DB, what, `SELECT `+parkedColumns+` FROM parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, key, ids)
+		events, err = all[relay.ParkedEvent](ctx, p.DB, what, `SELECT `+parkedColumns+` FROM feedbox.parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, key, ids)
 	}
 	return found[0], events, err
 }
 
 // Gates implements parked.Records.
 func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
-	return all[parked.Gate](ctx, p.DB, "list gates", `SELECT `+gateColumns+` FROM gates WHERE wanted OR NOT $1`, wanted)
+	return all[parked.Gate](ctx, p.DB, "list gates", `SELECT `+gateColumns+` FROM feedbox.gates WHERE wanted OR NOT $1`, wanted)
 }
 
 // First implements parked.Records. The length of a document is known without reading it, so the
 // documents after maxBytes are not read.
 func (p Parked) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
-	const first = `SELECT ` + parkedColumns + ` FROM parked WHERE key = $1 AND skipped IS NULL ORDER BY position LIMIT $2`
+	const first = `SELECT ` + parkedColumns + ` FROM feedbox.parked WHERE key = $1 AND skipped IS NULL ORDER BY position LIMIT $2`
 	return all[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key, `SELECT `+parkedColumns+` FROM (
 		SELECT *, sum(octet_length(document)) OVER (ORDER BY position) - octet_length(document) AS earlier FROM (`+first+`) AS chosen
 	) AS sized WHERE earlier < $3 ORDER BY position`, key, limit, maxBytes)
@@ -54,7 +54,7 @@ func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skippe
 		Skipped document.IntentData
 	}
 	found, err := all[record](ctx, p.DB, "read skipped events of key "+key,
-		`SELECT `+parkedColumns+`, skipped FROM parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY position`, key)
+		`SELECT `+parkedColumns+`, skipped FROM feedbox.parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY position`, key)
 	for _, r := range found {
 		skipped = append(skipped, relay.Skipped{Event: r.ParkedEvent, Intent: relay.Intent(r.Skipped)})
 	}
@@ -65,27 +65,29 @@ func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skippe
 // is rolled back.
 func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {
 	batch, g := &pgx.Batch{}, c.Gate
+	queue := func(sql string, args ...any) *pgx.QueuedQuery { return batch.Queue(p.DB.in(sql), args...) }
+	queue(`SELECT ` + durable)
 	var gate *pgx.QueuedQuery
 	switch {
 	case c.Open:
-		gate = batch.Queue(`DELETE FROM gates WHERE key = $1 AND version::text = $2 RETURNING version::text`, g.Key, g.Version)
+		gate = queue(`DELETE FROM feedbox.gates WHERE key = $1 AND version::text = $2 RETURNING version::text`, g.Key, g.Version)
 	case g.Version == "":
-		gate = batch.Queue(`INSERT INTO gates (key, data, wanted) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING RETURNING version::text`, g.Key, g.Data, c.Wanted)
+		gate = queue(`INSERT INTO feedbox.gates (key, data, wanted) VALUES ($1, $2, $3) ON CONFLICT (key) DO NOTHING RETURNING version::text`, g.Key, g.Data, c.Wanted)
 	default:
-		gate = batch.Queue(`UPDATE gates SET version = nextval('tags'), data = $3, wanted = $4 WHERE key = $1 AND version::text = $2 RETURNING version::text`,
+		gate = queue(`UPDATE feedbox.gates SET version = DEFAULT, data = $3, wanted = $4 WHERE key = $1 AND version::text = $2 RETURNING version::text`,
 			g.Key, g.Version, g.Data, c.Wanted)
 	}
 	gate.QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
 	for i := range c.Put {
 		e := &c.Put[i]
-		batch.Queue(`INSERT INTO parked (`+parkedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
+		queue(`INSERT INTO feedbox.parked (`+parkedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 			e.Key, e.ID, e.Position, e.Action, e.Document, e.LSN, e.Sequence, e.Reason, e.Error, e.Attempts, e.ParkedAt)
 	}
 	if s := c.Skipped; s != nil {
-		batch.Queue(`UPDATE parked SET skipped = $3 WHERE key = $1 AND id = $2 AND skipped IS NULL`, g.Key, s.Event.ID, document.IntentData(s.Intent))
+		queue(`UPDATE feedbox.parked SET skipped = $3 WHERE key = $1 AND id = $2 AND skipped IS NULL`, g.Key, s.Event.ID, document.IntentData(s.Intent))
 	}
 	if len(c.Remove) > 0 {
-		batch.Queue(`DELETE FROM parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, g.Key, c.Remove)
+		queue(`DELETE FROM feedbox.parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, g.Key, c.Remove)
 	}
 	err = p.DB.used(pgx.BeginFunc(ctx, p.DB.pool, func(tx pgx.Tx) error { return tx.SendBatch(ctx, batch).Close() }))
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -23,11 +23,11 @@ import (
 // would then sort all later events for each page.
 const readQuery = `SELECT h.horizon, h.ahead, l.last, e.xid, e.stored_at, e.hash, e.key, e.document
 FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead) h
-LEFT JOIN LATERAL (SELECT xid AS last FROM events WHERE xid < h.horizon ORDER BY xid DESC LIMIT 1) l ON true
+LEFT JOIN LATERAL (SELECT xid AS last FROM feedbox.events WHERE xid < h.horizon ORDER BY xid DESC LIMIT 1) l ON true
 LEFT JOIN LATERAL (
 	SELECT xid, stored_at, hash, key, CASE WHEN count(*) OVER before < $5 AND coalesce(sum(octet_length(document)) OVER before, 0) < $8 THEN document END AS document
 	FROM (
-		SELECT xid, stored_at, hash, key, document FROM events
+		SELECT xid, stored_at, hash, key, document FROM feedbox.events
 		WHERE xid >= $1 AND (xid, hash) > ($1, $7) AND xid < h.horizon AND hash >= $2 AND hash < $3 AND stored_at >= $4
 			AND width_bucket(hash, $6::int[]) % 2 <> 0
 		ORDER BY xid, hash FETCH FIRST ($5::bigint + 1) ROWS WITH TIES
@@ -116,7 +116,7 @@ func (f *Feed) poll(ctx context.Context, readers ...reader) (*found, error) {
 		hash = r.hash
 	}
 	bounds := boundsOf(readers)
-	got, _ := f.db.pool.Query(ctx, readQuery, after, bounds[0], bounds[len(bounds)-1], since.UTC(), most, bounds, hash, pageBytes)
+	got, _ := f.db.query(ctx, readQuery, after, bounds[0], bounds[len(bounds)-1], since.UTC(), most, bounds, hash, pageBytes)
 	seen := &found{}
 	var horizon, ahead uint64
 	var last, xid *uint64
@@ -198,7 +198,7 @@ func (f *Feed) pageOf(r *reader, seen *found) *changefeed.Page {
 // withheldQuery counts the transactions of a range that are committed but not below the horizon, and
 // finds the oldest. Younger ones than a second are normal on a busy server.
 const withheldQuery = `SELECT count(*), min(at) FROM (
-	SELECT min(stored_at) AS at FROM events
+	SELECT min(stored_at) AS at FROM feedbox.events
 	WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()) AND hash >= $1 AND hash < $2 AND stored_at < clock_timestamp() - interval '1 second'
 	GROUP BY xid ORDER BY xid LIMIT 10000
 ) waiting`
@@ -210,7 +210,7 @@ func (f *Feed) withheld(ctx context.Context, r *reader, page *changefeed.Page) e
 		return nil
 	}
 	var oldest *time.Time
-	err := f.db.pool.QueryRow(ctx, withheldQuery, r.Low, r.High).Scan(&page.Withheld, &oldest)
+	err := f.db.queryRow(ctx, withheldQuery, r.Low, r.High).Scan(&page.Withheld, &oldest)
 	if oldest != nil {
 		page.WithheldSince = *oldest
 	}

@@ -17,7 +17,7 @@ func (r Records) Save(ctx context.Context, c *recordstore.Change) error {
 	s := changing(c)
 	for {
 		var stored int64
-		err := r.DB.used(r.DB.pool.QueryRow(ctx, s.text.String(), s.args...).Scan(&stored))
+		err := r.DB.used(r.DB.queryRow(ctx, s.text.String(), s.args...).Scan(&stored))
 		refused := refusal(c, err)
 		if refused == nil {
 			return asFault("save", err)
@@ -25,7 +25,7 @@ func (r Records) Save(ctx context.Context, c *recordstore.Change) error {
 		if !errors.Is(refused, recordstore.ErrNoted) {
 			return refused
 		}
-		gone, err := r.DB.pool.Exec(ctx, `DELETE FROM requests WHERE aggregate_id = $1 AND id = $2 AND expires_at <= now()`, c.Request.AggregateID, c.Request.ID)
+		gone, err := r.DB.exec(ctx, `DELETE FROM feedbox.requests WHERE aggregate_id = $1 AND id = $2 AND expires_at <= now()`, c.Request.AggregateID, c.Request.ID)
 		if r.DB.used(err) != nil || gone.RowsAffected() == 0 { // the note has not expired
 			return errors.Join(refused, asFault("delete an expired request", err))
 		}
@@ -53,7 +53,7 @@ func (r Records) Saved(ctx context.Context, c *recordstore.Change) (own, current
 		event = c.Events[0].ID
 	}
 	request := cmp.Or(c.Request, &command.Request{})
-	err = r.DB.row(ctx, "read back a change", nil, []any{&own, &current}, `SELECT EXISTS (SELECT FROM events WHERE hash = $1 AND id = $2) OR EXISTS (SELECT FROM requests WHERE aggregate_id = $3 AND id = $4 AND command_id = $5),
-		EXISTS (SELECT FROM aggregates WHERE id = $3 AND version = $6)`, recordstore.Hash(c.ID.String()), event, c.ID, request.ID, request.CommandID, c.After.Version)
+	err = r.DB.row(ctx, "read back a change", nil, []any{&own, &current}, `SELECT EXISTS (SELECT FROM feedbox.events WHERE hash = $1 AND id = $2) OR EXISTS (SELECT FROM feedbox.requests WHERE aggregate_id = $3 AND id = $4 AND command_id = $5),
+		EXISTS (SELECT FROM feedbox.aggregates WHERE id = $3 AND version = $6)`, recordstore.Hash(c.ID.String()), event, c.ID, request.ID, request.CommandID, c.After.Version)
 	return own, current, err
 }

@@ -24,19 +24,20 @@ var expiringScript string
 // scripts create the schema, one script per version.
 var scripts = []string{outboxScript, gatesScript, expiringScript}
 
-const schemaVersion = `SELECT coalesce(max(version), 0) FROM schema_version`
+const schemaVersion = `SELECT coalesce(max(version), 0) FROM feedbox.schema_version`
 
 // Migrate creates the schema or migrates it to this version. Several processes may call it at the
 // same time.
 func (db *DB) Migrate(ctx context.Context) error {
 	ctx = withLimit(ctx, migrateTimeout)
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
-		schema := pgx.Identifier{db.options.Schema}.Sanitize()
-		if _, err := tx.Exec(ctx, `SELECT pg_advisory_xact_lock(hashtextextended('feedbox ' || current_setting('search_path'), 0))`); err != nil {
+		schema := db.schema()
+		// The scripts name no schema.
+		if _, err := tx.Exec(ctx, `SELECT set_config('search_path', $1, true), pg_advisory_xact_lock(hashtextextended('feedbox ' || $1, 0))`, schema); err != nil {
 			return err
 		}
 		var there bool
-		if err := tx.QueryRow(ctx, `SELECT to_regclass('schema_version') IS NOT NULL`).Scan(&there); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT to_regclass($1) IS NOT NULL`, schema+".schema_version").Scan(&there); err != nil {
 			return err
 		}
 		if !there { // so that the right to create a schema is needed only once
@@ -46,7 +47,7 @@ func (db *DB) Migrate(ctx context.Context) error {
 			}
 		}
 		var version int
-		if err := tx.QueryRow(ctx, schemaVersion).Scan(&version); err != nil {
+		if err := tx.QueryRow(ctx, db.in(schemaVersion)).Scan(&version); err != nil {
 			return err
 		}
 		for ; version < len(scripts); version++ {

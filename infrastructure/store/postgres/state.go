@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 )
 
 // State describes a server and its schema.
@@ -15,6 +13,8 @@ type State struct {
 	Schema     int // version; 0: none
 	Recovering bool
 	Fsync      bool
+	Pooled     bool   // the address leads to a pooler
+	Commit     string // the database's default of synchronous_commit, which no commit of this package uses
 	Foreign    bool   // events have ids of transactions of another server
 	Barred     string // SQL for the right to use the schema, if that is missing
 }
@@ -25,21 +25,22 @@ type Fault struct{ Problem, Next string }
 // State queries the server.
 func (db *DB) State(ctx context.Context) (s State, err error) {
 	const what = "examine the database"
-	err = db.row(ctx, what, nil, []any{&s.Server, &s.Recovering, &s.Fsync},
-		`SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('fsync') = 'on'`)
+	err = db.row(ctx, what, nil, []any{&s.Server, &s.Recovering, &s.Fsync, &s.Commit},
+		`SELECT current_setting('server_version_num')::int, pg_is_in_recovery(), current_setting('fsync') = 'on', current_setting('synchronous_commit')`)
+	s.Pooled = route(db.routes.route.Load()) == pooled
 	if err != nil || s.Server < minVersion || s.Recovering {
 		return s, err
 	}
 	err = db.row(ctx, what, nil, []any{&s.Schema}, schemaVersion)
 	switch c := code(err); {
-	case c == undefinedTable, c == invalidSchema: // or the role may not look into the schema
+	case c == undefinedTable, c == invalidSchema, c == classPrivilege: // or the role may not look into the schema
 		var barred bool
 		err = db.row(ctx, what, nil, []any{&barred, &s.Barred}, `SELECT NOT has_schema_privilege(oid, 'USAGE'), quote_ident(current_user) FROM pg_namespace WHERE nspname = $1`, db.options.Schema)
 		if s.Barred = db.Grants(s.Barred); !barred {
 			s.Barred = ""
 		}
 	case err == nil && s.Schema == len(scripts):
-		err = db.row(ctx, what, nil, []any{&s.Foreign}, `SELECT coalesce((SELECT xid FROM events ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)`)
+		err = db.row(ctx, what, nil, []any{&s.Foreign}, `SELECT coalesce((SELECT xid FROM feedbox.events ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)`)
 	}
 	return s, err
 }
@@ -85,7 +86,7 @@ type Transaction struct {
 // its age.
 func (db *DB) OldestTransaction(ctx context.Context) (t Transaction, err error) {
 	err = db.row(ctx, "list open transactions", nil, []any{&t.Who, &t.End, &t.Age, &t.AtLeast}, `SELECT who, stop,
-		coalesce(clock_timestamp() - coalesce(began, (SELECT stored_at FROM events WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()) ORDER BY xid LIMIT 1)), interval '0'), began IS NULL
+		coalesce(clock_timestamp() - coalesce(began, (SELECT stored_at FROM feedbox.events WHERE xid >= pg_snapshot_xmin(pg_current_snapshot()) ORDER BY xid LIMIT 1)), interval '0'), began IS NULL
 	FROM (
 		SELECT backend_xid AS xid, xact_start AS began, format('SELECT pg_terminate_backend(%s)', pid) AS stop,
 			concat_ws(', ', 'process ' || pid, 'user ' || usename, 'application ' || nullif(application_name, ''), state) AS who
@@ -99,7 +100,7 @@ func (db *DB) OldestTransaction(ctx context.Context) (t Transaction, err error) 
 // Grants returns the SQL that gives a role all rights that relay and API need if another role owns
 // the schema and migrates it.
 func (db *DB) Grants(role string) string {
-	return strings.NewReplacer("$schema", pgx.Identifier{db.options.Schema}.Sanitize(), "$role", role).Replace(
+	return strings.NewReplacer("$schema", db.schema(), "$role", role).Replace(
 		"GRANT USAGE ON SCHEMA $schema TO $role; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA $schema TO $role; GRANT USAGE ON ALL SEQUENCES IN SCHEMA $schema TO $role")
 }
 

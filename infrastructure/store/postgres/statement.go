@@ -37,16 +37,16 @@ func changing(c *recordstore.Change) *statement {
 	s := &statement{}
 	switch {
 	case c.Unchanged:
-		s.add(`WITH changed AS (SELECT version FROM aggregates WHERE id = `, c.ID, ` AND type = `, c.Type, ` AND version = `, c.Before.Version, ` AND `+live+`)`)
+		s.add(`WITH changed AS (SELECT version FROM feedbox.aggregates WHERE id = `, c.ID, ` AND type = `, c.Type, ` AND version = `, c.Before.Version, ` AND `+live+`)`)
 	case c.Before.Version == 0:
-		s.add(`WITH changed AS (INSERT INTO aggregates AS a (id, type, version, sequence, deleted, recurs, data, expires_at) VALUES (`, c.ID,
+		s.add(`WITH changed AS (INSERT INTO feedbox.aggregates AS a (id, type, version, sequence, deleted, recurs, data, expires_at) VALUES (`, c.ID,
 			`, `, c.Type, `, `, c.After.Version, `, `, c.Commit.Sequence, `, `, c.Deleted, `, `, c.Recurs, `, `, string(c.Data), `, now() + `, expires, `::interval)`+
 				// An expired row is replaced. The new row continues its version if the id recurs.
 				` ON CONFLICT (id) DO UPDATE SET type = EXCLUDED.type, version = EXCLUDED.version, sequence = EXCLUDED.sequence, deleted = EXCLUDED.deleted,`+
 				` recurs = EXCLUDED.recurs, data = EXCLUDED.data, expires_at = EXCLUDED.expires_at`+
 				` WHERE a.expires_at <= now() AND (NOT a.recurs OR a.version < EXCLUDED.version) RETURNING a.version)`)
 	default:
-		s.add(`WITH changed AS (UPDATE aggregates SET version = `, c.After.Version, `, sequence = `, c.Commit.Sequence, `, deleted = `, c.Deleted,
+		s.add(`WITH changed AS (UPDATE feedbox.aggregates SET version = `, c.After.Version, `, sequence = `, c.Commit.Sequence, `, deleted = `, c.Deleted,
 			`, recurs = `, c.Recurs, `, data = `, string(c.Data), `, expires_at = now() + `, expires, `::interval WHERE id = `, c.ID, ` AND type = `, c.Type,
 			` AND version = `, c.Before.Version, ` AND `+live+` RETURNING version)`)
 	}
@@ -56,17 +56,17 @@ func changing(c *recordstore.Change) *statement {
 			ids[i], documents[i] = e.ID, recordstore.EventDocument(e)
 		}
 		key := c.ID.String()
-		s.add(`, stored AS (INSERT INTO events (hash, key, id, document, expires_at) SELECT `, recordstore.Hash(key), `::int, `, key, `::text, e.id, e.document, now() + `,
+		s.add(`, stored AS (INSERT INTO feedbox.events (hash, key, id, document, expires_at) SELECT `, recordstore.Hash(key), `::int, `, key, `::text, e.id, e.document, now() + `,
 			interval(c.EventTTL), `::interval FROM changed, unnest(`, ids, `::text[], `, documents, `::text[]) AS e (id, document))`)
 	}
 	if c.Audit != nil {
-		s.add(`, audited AS (INSERT INTO audits (aggregate_id, version, at, principal, events, expires_at) SELECT `, c.ID, `::uuid, `, c.Audit.Version, `::bigint, `,
+		s.add(`, audited AS (INSERT INTO feedbox.audits (aggregate_id, version, at, principal, events, expires_at) SELECT `, c.ID, `::uuid, `, c.Audit.Version, `::bigint, `,
 			c.Audit.At, `::timestamptz, `, c.Audit.Principal, `::text, `, recordstore.EncodeAudited(c.Audit.Events), `::json, now() + `, interval(c.AuditTTL), `::interval FROM changed)`)
 	}
 	if r := c.Request; r != nil {
-		s.add(`, noted AS (INSERT INTO requests (aggregate_id, id, hash, command_id, created_at, version, expires_at) SELECT `, r.AggregateID, `::uuid, `, r.ID, `::text, `,
+		s.add(`, noted AS (INSERT INTO feedbox.requests (aggregate_id, id, hash, command_id, created_at, version, expires_at) SELECT `, r.AggregateID, `::uuid, `, r.ID, `::text, `,
 			r.Hash, `::text, `, r.CommandID, `::uuid, `, r.CreatedAt, `::timestamptz, `, r.Version, `::bigint, now() + `, interval(c.RequestTTL), `::interval FROM changed)`)
 	}
-	s.add(` SELECT version FROM changed`)
+	s.add(` SELECT version FROM changed WHERE ` + durable)
 	return s
 }

@@ -51,27 +51,27 @@ func (u Upkeep) Run(ctx context.Context) error {
 // sweepBatch limits the rows that one transaction deletes, to keep locks and WAL small.
 const sweepBatch = 5000
 
-// alone is true if no other relay sweeps this schema, and excludes others until the statement has
+// alone is true if no other relay sweeps the schema $2, and excludes others until the statement has
 // ended.
-const alone = `(SELECT pg_try_advisory_xact_lock(hashtextextended('feedbox sweep ' || current_schema(), 0)))`
+const alone = `(SELECT pg_try_advisory_xact_lock(hashtextextended('feedbox sweep ' || $2::text, 0)))`
 
 // sweepEvents examines expired events in the order of their expiry, from a time on, and deletes
 // those that were handled. Events that live longer have no part in it, wherever they are in the
 // table. It returns the numbers of events examined and deleted, and the expiry of the last one.
 const sweepEvents = `WITH old AS MATERIALIZED (
-	SELECT ctid AS at, expires_at, xid <= ($3::xid8[])[width_bucket(hash, $2::int[])] AS handled FROM events
-	WHERE expires_at <= now() AND expires_at >= $4 AND ` + alone + ` ORDER BY expires_at LIMIT $1
+	SELECT ctid AS at, expires_at, xid <= ($4::xid8[])[width_bucket(hash, $3::int[])] AS handled FROM feedbox.events
+	WHERE expires_at <= now() AND expires_at >= $5 AND ` + alone + ` ORDER BY expires_at LIMIT $1
 ), gone AS (
-	DELETE FROM events WHERE ctid = ANY (ARRAY(SELECT at FROM old WHERE handled)) RETURNING 1
+	DELETE FROM feedbox.events WHERE ctid = ANY (ARRAY(SELECT at FROM old WHERE handled)) RETURNING 1
 ) SELECT count(*), (SELECT count(*) FROM gone), max(expires_at) FROM old`
 
 // sweeps are statements that each delete a limited number of other expired rows.
 var sweeps = []string{
-	`DELETE FROM requests WHERE ctid = ANY (ARRAY(SELECT ctid FROM requests WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
-	`DELETE FROM audits WHERE ctid = ANY (ARRAY(SELECT ctid FROM audits WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
-	`DELETE FROM aggregates WHERE ctid = ANY (ARRAY(SELECT ctid FROM aggregates WHERE expires_at <= now() AND NOT recurs LIMIT $1)) AND ` + alone,
+	`DELETE FROM feedbox.requests WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.requests WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
+	`DELETE FROM feedbox.audits WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.audits WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
+	`DELETE FROM feedbox.aggregates WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.aggregates WHERE expires_at <= now() AND NOT recurs LIMIT $1)) AND ` + alone,
 	// An aggregate whose id may be used again leaves its version and sequence, but no data.
-	`UPDATE aggregates SET data = '' WHERE ctid = ANY (ARRAY(SELECT ctid FROM aggregates WHERE expires_at <= now() AND data <> '' LIMIT $1)) AND expires_at <= now() AND ` + alone,
+	`UPDATE feedbox.aggregates SET data = '' WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.aggregates WHERE expires_at <= now() AND data <> '' LIMIT $1)) AND expires_at <= now() AND ` + alone,
 }
 
 // Sweep deletes all expired rows, except events that a processor has yet to handle: see passed.
@@ -79,7 +79,7 @@ func (u Upkeep) Sweep(ctx context.Context) error {
 	ctx = withLimit(ctx, upkeepTimeout)
 	for _, sweep := range sweeps {
 		for gone := int64(sweepBatch); gone == sweepBatch; {
-			done, err := u.DB.pool.Exec(ctx, sweep, sweepBatch)
+			done, err := u.DB.exec(ctx, sweep, sweepBatch, u.DB.options.Schema)
 			if u.DB.used(err) != nil {
 				return asFault("delete expired rows", err)
 			}
@@ -98,7 +98,7 @@ func (u Upkeep) sweepEvents(ctx context.Context) error {
 	for limit := sweepBatch; ; {
 		var seen, gone int
 		var last *time.Time
-		err := u.DB.row(ctx, "delete expired events", nil, []any{&seen, &gone, &last}, sweepEvents, limit, p.from, p.upTo, from)
+		err := u.DB.row(ctx, "delete expired events", nil, []any{&seen, &gone, &last}, sweepEvents, limit, u.DB.options.Schema, p.from, p.upTo, from)
 		if err != nil {
 			return err
 		}

@@ -44,7 +44,14 @@ func (d Doctor) examineServer(ctx context.Context) []operator.Finding {
 		found = append(found, operator.Fine(check, "%s", wrong.Problem).Is(operator.FindingFailed, wrong.Next))
 	}
 	if len(found) == 0 {
-		found = append(found, operator.Fine(check, "PostgreSQL %d, schema version %d", s.Server/10000, s.Schema))
+		how := ""
+		if s.Pooled {
+			how = ", through a pooler"
+		}
+		if s.Commit == "off" || s.Commit == "local" {
+			how += fmt.Sprintf("; its default is synchronous_commit = %s, and commits of Feedbox use on", s.Commit)
+		}
+		found = append(found, operator.Fine(check, "PostgreSQL %d, schema version %d%s", s.Server/10000, s.Schema, how))
 	}
 	return found
 }
