@@ -6,7 +6,10 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,19 +21,26 @@ import (
 
 // Config is the address of a broker and the way to connect to it.
 type Config struct {
-	// URL is amqp://user:password@host:port/vhost, or amqps:// for TLS. Required.
+	// URL is amqp://user:password@host:port/vhost, or amqps:// for TLS. Required. Several URLs,
+	// separated by commas, are the members of one cluster: a connection that is lost is replaced by
+	// one to the next member that replies. A comma within a URL is %2C.
 	URL string
 	// Name is the name of the connection in the tools of the broker. Default "feedbox".
 	Name string
-	// TLS replaces the TLS configuration. Default: verify the host name of URL.
+	// TLS replaces the TLS configuration. Default: verify the host name of each URL.
 	TLS *tls.Config
 	// Dial opens the network connection under TLS. Default: TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// Logger receives when the broker accepts no messages, with its reason, and when it does again.
+	// Default: slog.Default.
+	Logger *slog.Logger
 }
 
 const (
-	// dialTimeout bounds one attempt to connect, including TLS and login.
-	dialTimeout = 15 * time.Second
+	// dialTimeout bounds one attempt to connect, including TLS and login. The members of a cluster
+	// share it, but each has at least memberTimeout.
+	dialTimeout   = 15 * time.Second
+	memberTimeout = 5 * time.Second
 	// requestTimeout bounds the opening and preparation of a channel, and the wait for the reply to its
 	// close. The requests are small and take a few round trips, so only a silent broker needs longer.
 	requestTimeout = 15 * time.Second
@@ -49,6 +59,8 @@ const (
 // for concurrent use.
 type Client struct {
 	cfg     Config
+	members []string     // URLs
+	next    atomic.Int32 // the number of the member that is tried first
 	shared  *shared.Resource[session]
 	running sync.WaitGroup // goroutines that end with their connection
 }
@@ -56,9 +68,9 @@ type Client struct {
 // session is one connection to the broker.
 type session struct {
 	*amqp.Connection
-	client  *Client
-	socket  *socket
-	blocked atomic.Pointer[string] // why the broker accepts no messages; nil if it does
+	client *Client
+	socket *socket
+	alarm  alarm
 
 	unanswered atomic.Int32 // timeouts of sends since the last confirmation
 }
@@ -71,14 +83,19 @@ func NewClient(cfg Config) (*Client, error) {
 	if cfg.URL == "" {
 		return nil, errors.New("rabbitmq: URL is required, for example amqp://user:password@host:5672/vhost")
 	}
-	if _, err := amqp.ParseURI(cfg.URL); err != nil {
-		return nil, fmt.Errorf("rabbitmq: parse URL (amqp://user:password@host:5672/vhost): %w", err)
+	members := strings.Split(cfg.URL, ",")
+	for i, member := range members {
+		members[i] = strings.TrimSpace(member)
+		if _, err := amqp.ParseURI(members[i]); err != nil {
+			return nil, fmt.Errorf("rabbitmq: parse URL %d of %d (amqp://user:password@host:5672/vhost): %w", i+1, len(members), err)
+		}
 	}
 	cfg.Name = cmp.Or(cfg.Name, "feedbox")
 	if cfg.Dial == nil {
 		cfg.Dial = new(net.Dialer).DialContext
 	}
-	c := &Client{cfg: cfg}
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	c := &Client{cfg: cfg, members: members}
 	c.shared = shared.New(c.dial, end)
 	return c, nil
 }
@@ -119,19 +136,42 @@ func (c *Client) open(ctx context.Context, limit time.Duration, prepare func(s *
 // closeChannel closes a channel. A broker that does not reply loses the connection, and with it the
 // channel.
 func (s *session) closeChannel(ch interface{ Close() error }) {
+	_, cleared := s.alarm.channels()
+	<-cleared // at the end of the connection at the latest
 	defer time.AfterFunc(requestTimeout, s.socket.abort).Stop()
 	_ = ch.Close() // it may be closed already
 }
 
+// dial connects to a member. It begins with the one after the last, because the last may accept
+// connections and be silent afterwards.
 func (c *Client) dial(ctx context.Context) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	var faults []error
+	for range c.members {
+		member := c.members[int(c.next.Add(1)-1)%len(c.members)]
+		s, err := c.dialMember(ctx, member)
+		if err == nil {
+			return s, nil
+		}
+		if len(c.members) > 1 {
+			at, _ := amqp.ParseURI(member) // parsed before
+			err = fmt.Errorf("%s: %w", net.JoinHostPort(at.Host, strconv.Itoa(at.Port)), err)
+		}
+		if faults = append(faults, err); ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("connect: %w", errors.Join(faults...))
+}
+
+func (c *Client) dialMember(ctx context.Context, url string) (*session, error) {
+	ctx, cancel := context.WithTimeout(ctx, max(dialTimeout/time.Duration(len(c.members)), memberTimeout))
 	defer cancel()
 	s := &session{client: c}
 	properties := amqp.NewConnectionProperties()
 	properties.SetClientConnectionName(c.cfg.Name)
 	var stopAbort func() bool
 	var err error
-	s.Connection, err = amqp.DialConfig(c.cfg.URL, amqp.Config{
+	s.Connection, err = amqp.DialConfig(url, amqp.Config{
 		Heartbeat: heartbeat, Properties: properties, TLSClientConfig: c.cfg.TLS,
 		Dial: func(network, address string) (net.Conn, error) {
 			conn, err := c.cfg.Dial(ctx, network, address)
@@ -151,18 +191,10 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 		if s.socket != nil {
 			s.socket.abort() // the client library leaves it open after some failures of the handshake
 		}
-		return nil, fmt.Errorf("connect: %w", err)
+		return nil, err
 	}
 	blockings := s.NotifyBlocked(make(chan amqp.Blocking, 1))
-	c.running.Go(func() { // until the connection ends, which closes blockings
-		for b := range blockings {
-			if b.Active {
-				s.blocked.Store(&b.Reason)
-			} else {
-				s.blocked.Store(nil)
-			}
-		}
-	})
+	c.running.Go(func() { s.watch(blockings) }) // until the connection ends, which closes blockings
 	return s, nil
 }
 

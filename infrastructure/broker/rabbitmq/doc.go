@@ -40,6 +40,10 @@
 //	                 ^                    |
 //	                 +----a confirmation--+
 //
+// If the client has the URLs of several members of a cluster, a new connection goes to the member after
+// the last, and to the others in turn if that one does not reply. A broker that is short of memory or disk is not
+// silent: see alarm.go. Its messages fail with the reason "broker_full", and the log has the cause.
+//
 // A timeout is a wait of 15 s without a confirmation on a channel (SendTimeout). Each reply to another
 // request may take 15 s (requestTimeout), a connection 15 s (dialTimeout), a write 10 s (writeTimeout),
 // a close 2 s (closeTimeout), and Declare 5 minutes. A broker that takes longer loses the connection,

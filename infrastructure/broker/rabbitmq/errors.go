@@ -15,6 +15,7 @@ var (
 	refusedByQueue = publish.Rule{Class: relay.Outage, Reason: "nacked", Ambiguous: true}          // a queue is full, has no majority, or has failed
 	returned       = publish.Rule{Class: relay.Blocked, Reason: "no_queue"}                        // no queue is bound for it
 	blocked        = publish.Rule{Class: relay.Blocked, Reason: "broker_full"}                     // memory or disk alarm
+	overtaken      = publish.Rule{Class: relay.Blocked, Reason: "broker_full", Ambiguous: true}    // the alarm was raised after the message was sent
 	timedOut       = publish.Rule{Class: relay.Outage, Reason: "send_timeout"}                     // no confirmation arrived
 	connectionLost = publish.Rule{Class: relay.Outage, Reason: "connection_lost", Ambiguous: true} // before or after the broker stored the message
 	unreachable    = publish.Rule{Class: relay.Outage, Reason: "unreachable"}
@@ -36,10 +37,15 @@ var byCode = map[int]publish.Rule{
 	amqp.ResourceError:      {Class: relay.Outage, Reason: "server_busy"},
 }
 
+var errAlarm = errors.New("the broker accepts no messages: it is short of memory or disk")
+
 // openError classifies the failure to open a channel.
 func openError(ctx context.Context, err error) error {
 	if err := relay.Ended(ctx); err != nil {
 		return err
+	}
+	if known, ok := errors.AsType[*relay.Error](err); ok {
+		return known
 	}
 	if end, ok := errors.AsType[*amqp.Error](err); ok {
 		if rule, known := byCode[end.Code]; known && rule.Class == relay.Blocked {

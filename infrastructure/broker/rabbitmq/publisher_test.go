@@ -35,6 +35,7 @@ func TestWithServer(t *testing.T) {
 	server := servers.StartRabbitMQ(t)
 	t.Run("publisher", func(t *testing.T) { testPublisher(t, server) })
 	t.Run("topology", func(t *testing.T) { testTopology(t, server) })
+	t.Run("members", func(t *testing.T) { testMembers(t, server) })
 	t.Run("consumer", func(t *testing.T) { testConsumer(t, server) })
 }
 

@@ -30,6 +30,16 @@ type raw interface {
 
 // open opens a channel, and the connection if necessary.
 func (p *Publisher) open(ctx context.Context) (ch *channel, err error) {
+	s, err := p.client.connect(ctx)
+	if err == nil {
+		err = s.alarm.err()
+	}
+	if err != nil {
+		if s != nil {
+			err = blocked.Wrap(err)
+		}
+		return nil, err
+	}
 	err = p.client.open(ctx, requestTimeout, func(s *session, raw *amqp.Channel) error {
 		// The buffers must hold all notifications, because a full one blocks the whole connection.
 		ch = &channel{
@@ -75,6 +85,7 @@ func (s *sender) run(ctx context.Context, ch *channel, part []int) (settled bool
 			return true
 		}
 		timer.Reset(s.publisher.opts.SendTimeout)
+		raised, _ := ch.session.alarm.channels()
 		var err error
 		select {
 		case c, open := <-ch.confirms:
@@ -89,6 +100,9 @@ func (s *sender) run(ctx context.Context, ch *channel, part []int) (settled bool
 		case <-timer.C:
 			err = timedOut.Wrap(errors.New("the broker did not confirm the message in time"))
 			s.noteTimeout(ctx, ch.session)
+		case <-raised: // alarm.err may be nil again, so both have a reason of their own
+			s.failAll(ready, blocked.Wrap(errAlarm))
+			err = overtaken.Wrap(errAlarm)
 		case <-ctx.Done():
 			err = relay.Ended(ctx)
 		}
@@ -146,8 +160,8 @@ func (s *sender) publish(ctx context.Context, ch *channel, g int) error {
 	if err := s.publisher.check(m); err != nil {
 		return err
 	}
-	if reason := ch.session.blocked.Load(); reason != nil {
-		return blocked.Wrap(errors.New("the broker accepts no messages: " + *reason))
+	if err := ch.session.alarm.err(); err != nil {
+		return blocked.Wrap(err)
 	}
 	failpoint.Here("send")
 	s.attempted++

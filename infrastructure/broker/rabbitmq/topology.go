@@ -78,22 +78,61 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 // cannot list them: they deliver events twice, or to queues without a consumer. Queues are declared from
 // the last to the first, so a Declare that was interrupted leaves no first queue and can be repeated.
 func (g Group) checkCount(ctx context.Context, c *Client) error {
-	var exists [3]bool
+	var found [3]Queue
 	for i, n := range [...]int{0, g.Queues - 1, g.Queues} {
-		err := c.open(ctx, requestTimeout, func(_ *session, ch *amqp.Channel) error {
-			defer func() { _ = ch.Close() }()
-			_, err := ch.QueueDeclarePassive(g.queue(n), true, false, false, false, nil)
+		var err error
+		if found[i], err = look(ctx, c, g.queue(n)); err != nil {
 			return err
-		})
-		exists[i] = err == nil
-		if end, ok := errors.AsType[*amqp.Error](err); err != nil && (!ok || end.Code != amqp.NotFound) {
-			return fmt.Errorf("look for queue %q: %w", g.queue(n), err)
 		}
 	}
-	if exists[2] || exists[0] && !exists[1] {
+	if found[2].Exists || found[0].Exists && !found[1].Exists {
 		return fmt.Errorf("rabbitmq group %q has other queues than %q to %q; %s", g.Name, g.queue(0), g.queue(g.Queues-1), replaceQueues)
 	}
 	return nil
+}
+
+// Queue is the state of a queue.
+type Queue struct {
+	Name                string
+	Exists              bool
+	Messages, Consumers int // without those that consumers have not acknowledged
+}
+
+func look(ctx context.Context, c *Client, name string) (Queue, error) {
+	q := Queue{Name: name}
+	err := c.open(ctx, requestTimeout, func(_ *session, ch *amqp.Channel) error {
+		defer func() { _ = ch.Close() }()
+		found, err := ch.QueueDeclarePassive(name, true, false, false, false, nil)
+		q.Exists, q.Messages, q.Consumers = err == nil, found.Messages, found.Consumers
+		return err
+	})
+	if end, ok := errors.AsType[*amqp.Error](err); ok && end.Code == amqp.NotFound {
+		return q, nil
+	}
+	if err != nil {
+		return q, fmt.Errorf("look for queue %q: %w", name, err)
+	}
+	return q, nil
+}
+
+// Inspect returns the queues of a group and its dead-letter queue, which is the last. A queue that does not
+// exist receives no events, although the events of its slots count as sent if another group is bound to
+// them. Inspect does not see a binding that was removed, because AMQP cannot list bindings. It changes
+// nothing.
+func Inspect(ctx context.Context, c *Client, g Group) ([]Queue, error) {
+	g, err := g.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	var found []Queue
+	for _, name := range append(g.queues(), g.deadLetters()) {
+		q, err := look(ctx, c, name)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, q)
+	}
+	return found, nil
 }
 
 // Check returns an error if the exchange does not exist or must not be used. The error is a

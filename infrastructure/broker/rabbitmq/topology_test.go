@@ -1,8 +1,14 @@
 package rabbitmq_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -78,4 +84,84 @@ func testTopology(t *testing.T, server *servers.RabbitMQ) {
 			t.Error(err)
 		}
 	})
+}
+
+// Of two members of a cluster one is away, and then the connection to the other is lost.
+func testMembers(t *testing.T, server *servers.RabbitMQ) {
+	var log lines
+	var dials []string
+	network := &cuttable{}
+	member := func(name string) string { return strings.Replace(server.URL, "127.0.0.1", name, 1) }
+	client, err := rabbitmq.NewClient(rabbitmq.Config{
+		URL: member("away") + ", " + member("localhost"), Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Dial: func(ctx context.Context, kind, address string) (net.Conn, error) {
+			host, _, _ := net.SplitHostPort(address)
+			if dials = append(dials, host); host == "away" {
+				return nil, errors.New("unreachable")
+			}
+			return network.dial(ctx, kind, address)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := rabbitmq.Declare(t.Context(), client, "members", rabbitmq.Group{Name: "members", Queues: 2}); err != nil {
+		t.Fatal(err)
+	}
+	network.cut()
+	p, err := rabbitmq.NewPublisher(client, "members", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "published after the connection was cut", func() bool { return p.Publish(t.Context(), groups(1, 1)) == nil })
+	if !slices.Equal(dials, []string{"away", "localhost", "away", "localhost"}) {
+		t.Errorf("dials of %q", dials)
+	}
+
+	queues, err := rabbitmq.Inspect(t.Context(), client, rabbitmq.Group{Name: "members", Queues: 3})
+	if err != nil || len(queues) != 4 || !queues[0].Exists || queues[0].Messages+queues[1].Messages != 1 || queues[2].Exists || !queues[3].Exists {
+		t.Errorf("queues %+v, %v: want two of three with the event, and one for dead letters", queues, err)
+	}
+
+	for _, c := range []struct{ memory, logged, reason string }{{"1", "RabbitMQ accepts no messages", "broker_full"}, {"2GB", "accepts messages again", ""}} {
+		if _, err := server.Control(t.Context(), "set_vm_memory_high_watermark", "absolute", c.memory); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, c.logged, func() bool {
+			err := p.Publish(t.Context(), groups(1, 1))
+			if err != nil && relay.ReasonOf(err) != "broker_full" {
+				t.Errorf("%v: an alarm is no failure of the connection", err)
+			}
+			return strings.Contains(log.String(), c.logged) && (c.reason == "" && err == nil || err != nil && relay.ReasonOf(err) == c.reason)
+		})
+	}
+}
+
+// eventually waits for done, for a minute at most.
+func eventually(t *testing.T, what string, done func() bool) {
+	t.Helper()
+	for began := time.Now(); !done(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// lines is a buffer for concurrent use.
+type lines struct {
+	mu sync.Mutex
+	strings.Builder
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Builder.Write(b)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Builder.String()
 }
