@@ -28,12 +28,12 @@ func sqsBroker(u *url.URL) broker {
 	if u.Host == "" || !strings.HasSuffix(u.Path, ".fifo") {
 		return nil
 	}
-	q := &queue{config.SQS{QueueURL: u.String()}}
+	q := &queue{config.SQS{QueueURL: config.Address(u.String())}}
 	if parts := strings.Split(u.Host, "."); len(parts) > 3 && parts[0] == "sqs" && parts[2] == "amazonaws" {
 		q.at.Region = parts[1]
 		return q
 	}
-	q.at.Endpoint = u.Scheme + "://" + u.Host
+	q.at.Endpoint = config.Address(u.Scheme + "://" + u.Host)
 	if cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION")) == "" {
 		q.at.Region = "us-east-1" // such a server accepts any region
 	}
@@ -42,12 +42,12 @@ func sqsBroker(u *url.URL) broker {
 
 func (q *queue) variables(*endpoints) []string {
 	return []string{
-		"FEEDBOX_BROKER", config.BrokerSQS, "FEEDBOX_SQS_QUEUE_URL", q.at.QueueURL,
-		"FEEDBOX_SQS_ENDPOINT", q.at.Endpoint, "FEEDBOX_SQS_REGION", q.at.Region,
+		"FEEDBOX_BROKER", config.BrokerSQS, "FEEDBOX_SQS_QUEUE_URL", string(q.at.QueueURL),
+		"FEEDBOX_SQS_ENDPOINT", string(q.at.Endpoint), "FEEDBOX_SQS_REGION", q.at.Region,
 	}
 }
 
-func (q *queue) rows(*endpoints) []string { return []string{"SQS", q.at.QueueURL} }
+func (q *queue) rows(*endpoints) []string { return []string{"SQS", q.at.QueueURL.String()} }
 
 func (*queue) copies() error {
 	return errors.New("an SQS queue has one reader, which is the demo subscriber")
@@ -59,7 +59,7 @@ func (q *queue) subscriber(ctx context.Context, _ *endpoints, _ bool, screen *pr
 	if err != nil {
 		return nil, fmt.Errorf("--broker: %w", err)
 	}
-	declared, err := sqs.Declare(ctx, client, path.Base(q.at.QueueURL))
+	declared, err := sqs.Declare(ctx, client, path.Base(string(q.at.QueueURL)))
 	if err != nil {
 		return nil, fmt.Errorf("--broker: %w; does SQS answer there, and are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set?", err)
 	}

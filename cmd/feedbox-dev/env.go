@@ -31,7 +31,11 @@ Service Bus emulator.`,
 
 // variables returns the variables for store and broker: alternating names and values.
 func (e *endpoints) variables() []string {
-	return slices.Concat(e.store.variables(e), e.broker.variables(e), []string{
+	var plaintext []string
+	if e.Store != "" || e.Broker != "" { // servers of development rarely have certificates
+		plaintext = []string{"FEEDBOX_PLAINTEXT_HOSTS", "*"}
+	}
+	return slices.Concat(e.store.variables(e), e.broker.variables(e), plaintext, []string{
 		"FEEDBOX_COSMOS_ENDPOINT", e.CosmosEndpoint,
 		"FEEDBOX_COSMOS_KEY", e.CosmosKey,
 		"FEEDBOX_COSMOS_DATABASE", e.Database,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,8 +20,8 @@ func TestServersOfFlagsAreUsed(t *testing.T) {
 		environ         []string
 		variables, rows string // parts of the output
 	}{
-		{"", "", nil, "FEEDBOX_STORE=cosmos FEEDBOX_BROKER=servicebus", "Cosmos DB emulator"},
-		{"postgres://me:secret@db:5432/a", "amqp://me:secret@mq:5672/v", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://me:secret@db:5432/a FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqp://me:secret@mq:5672/v FEEDBOX_RABBITMQ_EXCHANGE=events", "postgres://me:xxxxx@db:5432/a"},
+		{"", "", nil, "FEEDBOX_STORE=cosmos FEEDBOX_BROKER=servicebus FEEDBOX_COSMOS_ENDPOINT=", "Cosmos DB emulator"},
+		{"postgres://me:secret@db:5432/a", "amqp://me:secret@mq:5672/v", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://me:secret@db:5432/a FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqp://me:secret@mq:5672/v FEEDBOX_RABBITMQ_EXCHANGE=events FEEDBOX_PLAINTEXT_HOSTS=*", "postgres://me:xxxxx@db:5432/a"},
 		{"postgresql://db/a", "amqps://mq", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgresql://db/a FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqps://mq", "amqps://mq"},
 		{"firestore://p/d", "", emulator, "FEEDBOX_STORE=firestore FEEDBOX_FIRESTORE_PROJECT=p FEEDBOX_FIRESTORE_DATABASE=d FEEDBOX_FIRESTORE_EMULATOR_HOST=127.0.0.1:9 FEEDBOX_BROKER=servicebus", "p/d (emulator at 127.0.0.1:9)"},
 		{"firestore://p", "https://sqs.eu-west-1.amazonaws.com/1/c.fifo", nil, "FEEDBOX_FIRESTORE_DATABASE= FEEDBOX_FIRESTORE_EMULATOR_HOST= FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/c.fifo FEEDBOX_SQS_ENDPOINT= FEEDBOX_SQS_REGION=eu-west-1", "amazonaws.com/1/c.fifo"},
@@ -46,6 +47,21 @@ func TestServersOfFlagsAreUsed(t *testing.T) {
 		if !strings.Contains(banner.String(), c.rows) || strings.Contains(banner.String(), "secret") {
 			t.Errorf("%s %s:\n%s, want %s", c.store, c.broker, banner.String(), c.rows)
 		}
+	}
+}
+
+// Other users of the machine can see the arguments of a process.
+func TestServerURLsAreReadFromFiles(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "store")
+	if err := os.WriteFile(file, []byte("postgres://me:secret@db/a\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	e := endpoints{}
+	if err := e.choose("@"+file, "", nil); err != nil || !slices.Contains(e.environ(), "FEEDBOX_POSTGRES_URL=postgres://me:secret@db/a") {
+		t.Errorf("%v, %v", e.environ(), err)
+	}
+	if err := e.choose("", "@"+file+".missing", nil); err == nil || !strings.Contains(err.Error(), "--broker: open ") {
+		t.Errorf("a missing file: %v", err)
 	}
 }
 

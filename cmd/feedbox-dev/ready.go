@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -54,8 +55,20 @@ type outside struct {
 	broker broker // that of Broker
 }
 
-// choose parses --store and --broker.
+// choose parses --store and --broker. @path reads the URL from a file, because other users of the
+// machine can see the arguments of a process.
 func (o *outside) choose(store, broker string, environ []string) (err error) {
+	for name, text := range map[string]*string{"--store": &store, "--broker": &broker} {
+		path, isFile := strings.CutPrefix(*text, "@")
+		if !isFile {
+			continue
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		*text = strings.TrimSpace(string(content))
+	}
 	if o.store, o.Store, err = parseStore(store, environ); err != nil {
 		return err
 	}

@@ -15,6 +15,8 @@ type checkView struct {
 	Process string      `json:"process"`
 	OK      bool        `json:"ok"`
 	Faults  []faultView `json:"faults"`
+	// Warnings do not keep the process from starting.
+	Warnings []faultView `json:"warnings"`
 }
 
 type faultView struct {
@@ -34,15 +36,22 @@ func (p *program) configCheckCommand() *cobra.Command {
 			table := console.NewTable("PROCESS", "VARIABLE", "PROBLEM")
 			ok := true
 			for _, one := range p.processes(args) {
-				v := checkView{Process: one.name, OK: true, Faults: []faultView{}}
-				_, err := one.load()
+				v := checkView{Process: one.name, OK: true, Faults: []faultView{}, Warnings: []faultView{}}
+				found, err := one.load()
 				if wrong, isWrong := errors.AsType[*config.Error](err); isWrong {
 					v.OK, ok = false, false
 					for _, f := range wrong.Faults {
 						v.Faults = append(v.Faults, faultView{Variable: f.Variable, Problem: f.Problem, Hint: f.Hint})
 						table.Row(one.name, f.Variable, strings.TrimPrefix(f.String(), f.Variable+" "))
 					}
-				} else {
+				}
+				for _, s := range found {
+					if s.Warning != "" {
+						v.Warnings = append(v.Warnings, faultView{Variable: s.Name, Problem: s.Warning})
+						table.Row(one.name, s.Name, "warning: "+s.Warning)
+					}
+				}
+				if v.OK && len(v.Warnings) == 0 {
 					table.Row(one.name, "", "none")
 				}
 				views = append(views, v)

@@ -53,6 +53,7 @@ func (p *program) serveConsole(ctx context.Context, cfg *config.Console, relay *
 		return errors.Join(err, sockets.Close())
 	}
 	log.InfoContext(ctx, "operations page", "version", console.Version(), "address", "http://"+sockets.API.Addr().String()+cfg.Prefix+"/", "ops", sockets.Ops.Addr().String(), "actions", actions, "config", cfg)
+	warn(ctx, log, relay.Warnings())
 	return page.Run(ctx, sockets.API)
 }
 

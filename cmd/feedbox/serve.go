@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
@@ -45,7 +46,7 @@ func (p *program) relayCommand() *cobra.Command {
 }
 
 // serve runs a process until SIGTERM, on the addresses api and ops. api may be empty.
-func (p *program) serve(ctx context.Context, process operator.Process, logged config.Log, api, ops string, cfg any, module func(wiring.Params) fx.Option) error {
+func (p *program) serve(ctx context.Context, process operator.Process, logged config.Log, api, ops string, cfg configured, module func(wiring.Params) fx.Option) error {
 	log, err := telemetry.NewLogger(p.errOut, &telemetry.LogOptions{Level: logged.Level, Format: logged.Format, NoColor: console.NoColour(p.environ)})
 	if err != nil {
 		return err
@@ -60,7 +61,18 @@ func (p *program) serve(ctx context.Context, process operator.Process, logged co
 		args = append(args, "api", sockets.API.Addr().String())
 	}
 	log.InfoContext(ctx, started[process], args...)
+	warn(ctx, log, cfg.Warnings())
 	return adviseStart(wiring.Run(ctx, fx.New(module(wiring.Params{Sockets: sockets, Log: log, Version: console.Version()})), nil), process)
+}
+
+// configured is the configuration of a process.
+type configured interface{ Warnings() []config.Setting }
+
+// warn logs the risks of a configuration.
+func warn(ctx context.Context, log *slog.Logger, risky []config.Setting) {
+	for _, s := range risky {
+		log.WarnContext(ctx, "risky configuration", "variable", s.Name, "risk", s.Warning)
+	}
 }
 
 // started has the first log message of each process.

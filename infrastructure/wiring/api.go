@@ -80,7 +80,7 @@ func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry,
 		MaxConnections:      cfg.MaxConnections,
 		RequirePrecondition: cfg.RequirePrecondition,
 		TokenKeys:           cfg.TokenKeys.List(),
-		PublicURL:           cfg.PublicURL,
+		PublicURL:           string(cfg.PublicURL),
 		AllowedHosts:        allowedHosts(cfg.AllowedHosts, cfg.Listen, cfg.Auth.Insecure),
 		Audit:               cfg.Audit,
 		Home:                p.Home,
@@ -98,7 +98,7 @@ func authenticator(cfg config.Auth, listed config.APIKeys, entra *auth.EntraOpti
 		}
 		return auth.NewAPIKeys(keys)
 	case "entra":
-		return auth.NewEntra(cfg.Issuer, cfg.Audiences, entra)
+		return auth.NewEntra(string(cfg.Issuer), cfg.Audiences, entra)
 	default:
 		return nil, nil
 	}

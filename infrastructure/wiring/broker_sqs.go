@@ -27,7 +27,7 @@ func (sqsBroker) open(_ Params, cfg *config.Relay, _ string) (operator.Broker, e
 		return operator.Broker{}, err
 	}
 	return operator.Broker{
-		Broker: sqs.NewRelayBroker(client, cfg.SQS.QueueURL, cfg.SQS.Source),
+		Broker: sqs.NewRelayBroker(client, string(cfg.SQS.QueueURL), cfg.SQS.Source),
 		Doctor: doctor.New(cfg.SQS, client),
 	}, nil
 }
@@ -49,7 +49,7 @@ func SQSClient(cfg config.SQS) (*awssqs.Client, error) {
 			o.Region = cfg.Region
 		}
 		if cfg.Endpoint != "" {
-			o.BaseEndpoint = &cfg.Endpoint
+			o.BaseEndpoint = new(string(cfg.Endpoint))
 		}
 	}), nil
 }

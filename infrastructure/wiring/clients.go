@@ -32,7 +32,7 @@ func (p Params) credential() (azcore.TokenCredential, error) {
 // of the process. A zero spans records no spans. The perCall policies run once per call of
 // the SDK.
 func (p Params) cosmosClient(cfg config.Cosmos, spans tracing.Provider, perCall ...policy.Policy) (*azcosmos.Client, error) {
-	c := cosmos.ClientConfig{Endpoint: cfg.Endpoint, Key: cfg.Key.Reveal()}
+	c := cosmos.ClientConfig{Endpoint: string(cfg.Endpoint), Key: cfg.Key.Reveal()}
 	for _, region := range cfg.PreferredRegions {
 		c.PreferredRegions = append(c.PreferredRegions, strings.TrimSpace(region))
 	}

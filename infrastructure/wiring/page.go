@@ -51,8 +51,12 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 	if err != nil {
 		return nil, err
 	}
+	metrics := make([]string, len(cfg.Metrics))
+	for i, address := range cfg.Metrics {
+		metrics[i] = string(address)
+	}
 	ops := operations.New(operations.Options{
-		Port: operations.NewPort(op), Metrics: cfg.Metrics, Management: cfg.Management, Window: cfg.Window, TraceURL: cfg.TraceURL, Receipts: o.Receipts,
+		Port: operations.NewPort(op), Metrics: metrics, Management: string(cfg.Management), Window: cfg.Window, TraceURL: string(cfg.TraceURL), Receipts: o.Receipts,
 		Hint: o.Hint,
 	})
 	front, err := page.New(&page.Options{

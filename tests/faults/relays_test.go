@@ -45,7 +45,7 @@ func (s *scenario) startRelay(name string, seen func(*http.Request, int), more .
 	s.Helper()
 	cfg, err := config.LoadRelay(append([]string{
 		"FEEDBOX_INSTANCE=" + name,
-		"FEEDBOX_COSMOS_ENDPOINT=" + s.address(), "FEEDBOX_COSMOS_KEY=" + s.Cosmos().Key(), "FEEDBOX_COSMOS_DATABASE=" + world.Database,
+		"FEEDBOX_COSMOS_ENDPOINT=" + s.address(), "FEEDBOX_PLAINTEXT_HOSTS=*", "FEEDBOX_COSMOS_KEY=" + s.Cosmos().Key(), "FEEDBOX_COSMOS_DATABASE=" + world.Database,
 		"FEEDBOX_COSMOS_CONTAINER=" + world.Data, "FEEDBOX_COSMOS_LEASES=" + world.Leases, "FEEDBOX_COSMOS_PARKED=" + world.Parked,
 		"FEEDBOX_SERVICEBUS_TOPIC=" + world.Topic, "FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + s.Bus().ConnectionString(),
 		"FEEDBOX_LEASE_EXPIRY=3s", "FEEDBOX_LEASE_RENEW=1s", "FEEDBOX_LEASE_ACQUIRE=1s", "FEEDBOX_RELAY_POLL_MIN=200ms", "FEEDBOX_RELAY_POLL_MAX=1s",

@@ -95,6 +95,20 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 	}
 }
 
+// Readers of the page must not see the credentials of the metrics.
+func TestFailedMetricsAreNamedWithoutTheirCredentials(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	address := strings.Replace(closed.URL, "://", "://hunter2:hunter2@", 1) + "/metrics?token=hunter2"
+	_, err := scrape(t.Context(), closed.Client(), []string{address})
+	if err == nil || !strings.Contains(err.Error(), "metrics of 127.0.0.1:") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("got %v", err)
+	}
+	if _, err = scrape(t.Context(), closed.Client(), []string{"http://hunter2:%zz@relay/metrics"}); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a malformed address: %v", err)
+	}
+}
+
 // The metrics of the relays contain what the store holds back.
 func TestHeldRangeIsShownFromMetrics(t *testing.T) {
 	lease := changefeed.Lease{ID: "p..-FF", State: changefeed.LeaseLive, Owner: "a"}

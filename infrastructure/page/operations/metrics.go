@@ -2,10 +2,12 @@ package operations
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -61,7 +63,7 @@ func scrape(ctx context.Context, client *http.Client, addresses []string) (metri
 		families, err := fetchMetrics(ctx, client, address)
 		if err != nil {
 			if failed == nil {
-				failed = fmt.Errorf("metrics of %s: %w", address, err)
+				failed = fmt.Errorf("metrics of %s: %w", place(address), cause(err))
 			}
 			continue
 		}
@@ -69,6 +71,24 @@ func scrape(ctx context.Context, client *http.Client, addresses []string) (metri
 		sum.add(families)
 	}
 	return sum, failed
+}
+
+// place returns host and path of an address. The rest may hold credentials, which readers of the page
+// must not see.
+func place(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address that is not a URL"
+	}
+	return u.Host + u.Path
+}
+
+// cause returns the error of a request without the address, which net/http adds.
+func cause(err error) error {
+	if of, ok := errors.AsType[*url.Error](err); ok {
+		return of.Err
+	}
+	return err
 }
 
 func fetchMetrics(ctx context.Context, client *http.Client, address string) (map[string]*dto.MetricFamily, error) {

@@ -15,7 +15,8 @@ type API struct {
 	Listen              string        `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
 	OpsListen           string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
 	AllowedHosts        []string      `env:"ALLOWED_HOSTS" doc:"host names that addresses on loopback serve besides localhost, separated by commas, such as that of a proxy on this machine; * is any; default none, because web pages can reach loopback addresses by DNS rebinding"`
-	PublicURL           string        `env:"API_PUBLIC_URL" doc:"scheme and host by which clients reach the API, for links; default relative links"`
+	PublicURL           Address       `env:"API_PUBLIC_URL" check:"anonymous" doc:"scheme and host by which clients reach the API, for links; default relative links"`
+	PlaintextHosts      []string      `env:"PLAINTEXT_HOSTS" doc:"hosts besides this machine that may be reached without TLS, separated by commas; * is any; default none, because credentials and personal data are readable on the way"`
 	RequirePrecondition bool          `env:"API_REQUIRE_PRECONDITION" envDefault:"false" doc:"refuse updates and deletions without If-Match with 428"`
 	RequestTimeout      time.Duration `env:"API_REQUEST_TIMEOUT" envDefault:"20s" min:"100ms" max:"5m" doc:"longest handling of one request"`
 	MaxInFlight         int           `env:"API_MAX_IN_FLIGHT" envDefault:"512" min:"1" max:"1000000" doc:"requests handled at the same time, counted once their bodies have arrived; beyond, 503"`
@@ -43,10 +44,12 @@ type API struct {
 func LoadAPI(environ []string) (*API, error) {
 	c := &API{}
 	report := load(c, environ)
+	report.plaintext = c.PlaintextHosts
 	deriveEmulator(report, &c.Firestore, environ)
 	checkStore(report, c.Store, c.Cosmos, c.Postgres, c.Firestore)
 	checkAuth(report, c.Auth, "FEEDBOX_API_LISTEN", c.Listen, "FEEDBOX_AUTH_API_KEYS", c.APIKeys)
-	checkPublicURL(report, c.PublicURL)
+	checkPublicURL(report, string(c.PublicURL))
+	checkTelemetry(report, environ)
 	c.deriveDrain(report)
 	c.settings = report.settings
 	return c, report.err()

@@ -10,7 +10,7 @@ import (
 type Auth struct {
 	Mode      string   `env:"AUTH" envDefault:"none" oneof:"none|apikey|entra" doc:"who may call the API, and open the operations page: none (everybody, on loopback addresses only), apikey or entra"`
 	Insecure  bool     `env:"AUTH_INSECURE" envDefault:"false" doc:"allow FEEDBOX_AUTH=none on an address that others can reach"`
-	Issuer    string   `env:"AUTH_ISSUER" doc:"issuer of the tokens of mode entra, for example https://login.microsoftonline.com/TENANT/v2.0"`
+	Issuer    Address  `env:"AUTH_ISSUER" check:"anonymous" doc:"issuer of the tokens of mode entra, for example https://login.microsoftonline.com/TENANT/v2.0"`
 	Audiences []string `env:"AUTH_AUDIENCE" doc:"audiences of the tokens of mode entra, separated by commas: application id URI or client id"`
 }
 
@@ -40,7 +40,7 @@ func checkAuth(report *report, c Auth, variable, listen, list string, keys APIKe
 }
 
 func checkEntra(report *report, c Auth) {
-	u, err := url.Parse(c.Issuer)
+	u, err := url.Parse(string(c.Issuer))
 	switch {
 	case c.Issuer == "":
 		report.add("FEEDBOX_AUTH_ISSUER", "is not set", "FEEDBOX_AUTH is entra, so the issuer must be known")

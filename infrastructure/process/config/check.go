@@ -12,8 +12,9 @@ import (
 // checks are the tests that a field names in its tag check. Each returns the
 // problem, or "", and a hint.
 var checks = map[string]func(string) (problem, hint string){
-	"listen": checkListen,
-	"name":   checkName,
+	"listen":    checkListen,
+	"name":      checkName,
+	"anonymous": checkAnonymous,
 }
 
 func checkListen(address string) (problem, hint string) {
@@ -66,6 +67,9 @@ func checkStore(report *report, s Store, c Cosmos, p Postgres, f Firestore) {
 			report.add("FEEDBOX_FIRESTORE_PROJECT", "is not set", "give the id of the project, for example contoso-contacts; gcloud config get project shows yours")
 		}
 		checkRanges(report, "FEEDBOX_FIRESTORE_RANGES", f.Ranges)
+		if f.EmulatorHost != "" {
+			report.refuseHosts("FEEDBOX_FIRESTORE_EMULATOR_HOST", "remove it to use the service", hostOf(f.EmulatorHost))
+		}
 	}
 }
 
@@ -90,8 +94,10 @@ func checkPostgres(report *report, c Postgres) {
 	switch u, err := url.Parse(c.URL.Reveal()); {
 	case !c.URL.IsSet():
 		report.add(name, "is not set", example)
-	case err != nil || u.Host == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") || strings.Trim(u.Path, "/") == "":
+	case err != nil || u.Host == "" && u.Query().Get("host") == "" || (u.Scheme != "postgres" && u.Scheme != "postgresql") || strings.Trim(u.Path, "/") == "":
 		report.add(name, "is not the URL of a database", example)
+	default:
+		checkPostgresTLS(report, name, u)
 	}
 	checkRanges(report, "FEEDBOX_POSTGRES_RANGES", c.Ranges)
 }
@@ -112,7 +118,7 @@ func checkCosmos(report *report, c Cosmos) {
 		report.add(name, "is not set", "URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/")
 		return
 	}
-	u, err := url.Parse(c.Endpoint)
+	u, err := url.Parse(string(c.Endpoint))
 	switch {
 	case err != nil || u.Host == "" || (u.Scheme != "https" && u.Scheme != "http"):
 		report.add(name, "is not an http or https URL", "copy the URI of the account, for example https://contoso.documents.azure.com:443/")
@@ -120,6 +126,8 @@ func checkCosmos(report *report, c Cosmos) {
 		report.add(name, "has more than scheme, host and port", "write for example https://contoso.documents.azure.com:443/")
 	case u.Scheme == "http" && !c.Key.IsSet():
 		report.add(name, "is http, over which no credential is sent", "use https, or set FEEDBOX_COSMOS_KEY for an emulator")
+	default:
+		report.refusePlain(name, string(c.Endpoint), "http", "https")
 	}
 }
 
@@ -131,8 +139,13 @@ func checkServiceBus(report *report, c ServiceBus) {
 	case !c.ConnectionString.IsSet() && c.Namespace == "":
 		report.addNoBroker(connection, "and "+namespace+" are both missing", "set one of them")
 	case c.ConnectionString.IsSet():
-		if endpoint := connectionStringPart(c.ConnectionString.Reveal(), "Endpoint"); !strings.HasPrefix(endpoint, "sb://") {
+		text := c.ConnectionString.Reveal()
+		endpoint := connectionStringPart(text, "Endpoint")
+		if !strings.HasPrefix(endpoint, "sb://") {
 			report.add(connection, "has no Endpoint=sb://...", "copy the whole connection string of the shared access policy")
+		}
+		if strings.EqualFold(connectionStringPart(text, "UseDevelopmentEmulator"), "true") {
+			report.refusePlain(connection, endpoint, "sb", "a namespace of the service")
 		}
 	case strings.ContainsAny(c.Namespace, ":/ "):
 		report.add(namespace, fmt.Sprintf("%q is not a host name", c.Namespace), "write for example contoso.servicebus.windows.net, without scheme or path")
@@ -173,6 +186,7 @@ func checkRabbitMQ(report *report, c RabbitMQ) {
 	if u, err := url.Parse(c.URL.Reveal()); err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps" {
 		report.add(name, "is not an amqp or amqps URL", hint)
 	}
+	report.refusePlain(name, c.URL.Reveal(), "amqp", "amqps")
 }
 
 func checkSQS(report *report, c SQS) {
@@ -181,9 +195,11 @@ func checkSQS(report *report, c SQS) {
 		report.addNoBroker(name, "is required with FEEDBOX_BROKER=sqs", hint)
 		return
 	}
-	if u, err := url.Parse(c.QueueURL); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || !strings.HasSuffix(u.Path, ".fifo") {
+	if u, err := url.Parse(string(c.QueueURL)); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || !strings.HasSuffix(u.Path, ".fifo") {
 		report.add(name, fmt.Sprintf("%q is not the URL of a FIFO queue", c.QueueURL), hint)
 	}
+	report.refusePlain(name, string(c.QueueURL), "http", "https")
+	report.refusePlain("FEEDBOX_SQS_ENDPOINT", string(c.Endpoint), "http", "https")
 }
 
 // connectionStringPart returns the value of one Name=value pair.

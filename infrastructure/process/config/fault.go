@@ -47,9 +47,10 @@ func (e *Error) Error() string {
 
 // report collects faults and sources while loading.
 type report struct {
-	faults   []Fault
-	settings settings
-	order    map[string]int // position of each variable in its struct, from 1
+	faults    []Fault
+	settings  settings
+	order     map[string]int // position of each variable in its struct, from 1
+	plaintext []string       // FEEDBOX_PLAINTEXT_HOSTS
 }
 
 func (r *report) add(variable, problem, hint string) {
@@ -96,6 +97,9 @@ func (r *report) addUnknown(given map[string]string) {
 	var known []string
 	for _, v := range Variables() {
 		known = append(known, v.Name)
+		if v.Secret {
+			known = append(known, v.Name+fileSuffix)
+		}
 	}
 	var unknown []string
 	for name := range given {

@@ -30,7 +30,7 @@ type Broker struct {
 
 // Cosmos names the account and the containers. Both processes use it.
 type Cosmos struct {
-	Endpoint         string   `env:"ENDPOINT" doc:"URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/"`
+	Endpoint         Address  `env:"ENDPOINT" doc:"URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/"`
 	Key              Secret   `env:"KEY" doc:"account key; absent: DefaultAzureCredential"`
 	PreferredRegions []string `env:"PREFERRED_REGIONS" doc:"regions of the account to read from, the nearest first, separated by commas, for example West Europe,North Europe; default the account's order"`
 	Database         string   `env:"DATABASE" envDefault:"contacts" doc:"database"`
@@ -79,10 +79,10 @@ type RabbitMQ struct {
 // SQS names the queue. Only the relay uses it. The credential is that of the AWS SDK:
 // its variables, its files, or the role of the machine or pod.
 type SQS struct {
-	QueueURL string `env:"QUEUE_URL" doc:"URL of the FIFO queue that receives the events, for example https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo"`
-	Region   string `env:"REGION" doc:"region of the queue; default as the AWS SDK finds it, AWS_REGION for one"`
-	Endpoint string `env:"ENDPOINT" doc:"address of the service, for a server that behaves like it; default that of the region"`
-	Source   string `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default the URL of the queue"`
+	QueueURL Address `env:"QUEUE_URL" check:"anonymous" doc:"URL of the FIFO queue that receives the events, for example https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo"`
+	Region   string  `env:"REGION" doc:"region of the queue; default as the AWS SDK finds it, AWS_REGION for one"`
+	Endpoint Address `env:"ENDPOINT" check:"anonymous" doc:"address of the service, for a server that behaves like it; default that of the region"`
+	Source   string  `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default the URL of the queue"`
 }
 
 // Lease holds the timings of lease ownership. Zero Renew and Acquire are

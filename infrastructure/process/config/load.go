@@ -24,6 +24,7 @@ func load(target any, environ []string) *report {
 	for i, v := range variables {
 		report.order[v.Name] = i + 1
 	}
+	fromFile := readFiles(report, variables, given)
 	fresh := func() any { return reflect.New(reflect.TypeOf(target).Elem()).Interface() }
 	err := env.ParseWithOptions(target, env.Options{Environment: given, Prefix: Prefix})
 	value := reflect.ValueOf(target).Elem()
@@ -41,6 +42,9 @@ func load(target any, environ []string) *report {
 			checkText(report, v, field)
 		}
 		report.settings.record(v, field, set)
+		if fromFile[v.Name] {
+			report.settings[len(report.settings)-1].Source = SourceFile
+		}
 	}
 	report.addUnknown(given)
 	return report

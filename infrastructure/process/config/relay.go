@@ -33,10 +33,11 @@ type Relay struct {
 	PollMax  time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
 	// EventTTL is the lifetime that the API gives to events; the relay warns
 	// when unsent events approach it.
-	EventTTL     time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
-	OpsListen    string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
-	AllowedHosts []string      `env:"ALLOWED_HOSTS" doc:"host names that addresses on loopback serve besides localhost, separated by commas, such as that of a proxy on this machine; * is any; default none, because web pages can reach loopback addresses by DNS rebinding"`
-	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
+	EventTTL       time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
+	OpsListen      string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
+	AllowedHosts   []string      `env:"ALLOWED_HOSTS" doc:"host names that addresses on loopback serve besides localhost, separated by commas, such as that of a proxy on this machine; * is any; default none, because web pages can reach loopback addresses by DNS rebinding"`
+	PlaintextHosts []string      `env:"PLAINTEXT_HOSTS" doc:"hosts besides this machine that may be reached without TLS, separated by commas; * is any; default none, because credentials and personal data are readable on the way"`
+	DrainTimeout   time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
 
 	settings
 }
@@ -52,6 +53,7 @@ const WaitLimit = time.Minute
 func LoadRelay(environ []string) (*Relay, error) {
 	c := &Relay{}
 	report := load(c, environ)
+	report.plaintext = c.PlaintextHosts
 	deriveEmulator(report, &c.Firestore, environ)
 	checkStore(report, c.Store, c.Cosmos, c.Postgres, c.Firestore)
 	if c.Store.Kind == StoreCosmos {
@@ -67,6 +69,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 		checkSQS(report, c.SQS)
 	}
 	checkEvent(report, c.Event)
+	checkTelemetry(report, environ)
 	c.deriveLease(report)
 	if c.PollMin > c.PollMax && !report.faulty("FEEDBOX_RELAY_POLL_MIN", "FEEDBOX_RELAY_POLL_MAX") {
 		report.add("FEEDBOX_RELAY_POLL_MIN", "is "+c.PollMin.String()+", longer than FEEDBOX_RELAY_POLL_MAX, "+c.PollMax.String(), "lower the first or raise the second")

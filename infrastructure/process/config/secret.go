@@ -1,8 +1,12 @@
 package config
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"os"
+	"strings"
 )
 
 // masked replaces every secret that is set, so that not even its length is shown.
@@ -39,4 +43,51 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 func (s *Secret) UnmarshalText(text []byte) error {
 	s.value = string(text)
 	return nil
+}
+
+// fileSuffix ends the name of the variable that names the file with a secret.
+const fileSuffix = "_FILE"
+
+// maxSecretFile bounds what is read of a file that is named by mistake.
+const maxSecretFile = 64 << 10
+
+// readFiles adds to given the secrets whose file is named, and returns their variables. A line break
+// at the end of a file is not part of the secret, because most editors and tools add one.
+func readFiles(report *report, variables []Variable, given map[string]string) map[string]bool {
+	read := map[string]bool{}
+	for _, v := range variables {
+		name := v.Name + fileSuffix
+		path, set := given[name]
+		if !v.Secret || !set {
+			continue
+		}
+		report.order[name] = report.order[v.Name]
+		if _, both := given[v.Name]; both {
+			report.add(name, "and "+v.Name+" are both set", "keep the one that is meant")
+			continue
+		}
+		content, err := readFile(path)
+		secret := strings.TrimRight(string(content), "\r\n")
+		switch {
+		case err != nil:
+			report.add(name, "cannot be read: "+err.Error(), "name a file that the user of this process may read")
+		case len(content) > maxSecretFile:
+			report.add(name, "names a file of more than 64 KB", "name the file that holds only the secret")
+		case secret == "":
+			report.add(name, "names an empty file", "write the secret into it, or remove the variable")
+		default:
+			given[v.Name], read[v.Name] = secret, true
+		}
+	}
+	return read
+}
+
+// readFile reads up to one byte more than a secret may have.
+func readFile(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(file, maxSecretFile+1))
+	return content, errors.Join(err, file.Close())
 }

@@ -15,6 +15,7 @@ const (
 	SourceEnv     Source = "environment" // set by the variable
 	SourceDefault Source = "default"     // the documented default
 	SourceDerived Source = "derived"     // computed from other values or the host
+	SourceFile    Source = "file"        // read from the file that the variable with the suffix _FILE names
 	SourceUnset   Source = "unset"       // no value and none needed
 )
 
@@ -23,7 +24,10 @@ type Setting struct {
 	Name   string // of the variable
 	Value  string // a secret is masked
 	Source Source
-	Secret bool // Value is masked
+	// Warning is a risk that does not keep the process from starting. It completes the sentence that
+	// begins with the variable.
+	Warning string
+	Secret  bool // Value is masked
 }
 
 // settings keeps the effective values in the order of the struct's fields.
@@ -31,6 +35,19 @@ type settings []Setting
 
 // Settings lists every value with its source, secrets masked.
 func (s settings) Settings() []Setting { return slices.Clone(s) }
+
+// Warnings lists the variables with a warning.
+func (s settings) Warnings() []Setting {
+	return slices.DeleteFunc(slices.Clone(s), func(one Setting) bool { return one.Warning == "" })
+}
+
+func (s settings) warn(name, text string) {
+	for i := range s {
+		if s[i].Name == name {
+			s[i].Warning = text
+		}
+	}
+}
 
 func (s *settings) record(v Variable, field reflect.Value, set bool) {
 	setting := Setting{Name: v.Name, Value: fmt.Sprint(field.Interface()), Source: SourceUnset, Secret: v.Secret}
@@ -62,7 +79,7 @@ func (s settings) derive(name, value string) {
 func (s settings) LogValue() slog.Value {
 	var attrs []slog.Attr
 	for _, one := range s {
-		if one.Source == SourceEnv || one.Source == SourceDerived {
+		if one.Source != SourceDefault && one.Source != SourceUnset {
 			attrs = append(attrs, slog.String(one.Name, one.Value))
 		}
 	}

@@ -82,6 +82,9 @@ func OpenTelemetrySettings(environ []string) []Setting {
 	var all settings
 	for _, v := range OpenTelemetry() {
 		value, _ := Lookup(environ, v.Name)
+		if strings.HasSuffix(v.Name, "_ENDPOINT") {
+			value = Address(value).String()
+		}
 		set := value != ""
 		if set && v.Secret {
 			value = masked

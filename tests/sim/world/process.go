@@ -133,7 +133,7 @@ func (p *process) main(ctx context.Context, n *nic, instance string) error {
 func (w *World) environ(o outbox, more ...string) []string {
 	t := w.topology
 	env := []string{
-		"FEEDBOX_COSMOS_ENDPOINT=" + w.endpoint(),
+		"FEEDBOX_COSMOS_ENDPOINT=" + w.endpoint(), "FEEDBOX_PLAINTEXT_HOSTS=*",
 		"FEEDBOX_COSMOS_KEY=" + w.Cosmos().Key(),
 		"FEEDBOX_COSMOS_DATABASE=" + Database,
 		"FEEDBOX_EVENT_TTL=" + t.EventTTL.String(), "FEEDBOX_DRAIN_TIMEOUT=5s", "FEEDBOX_API_RATE_LIMIT=0",

@@ -35,9 +35,9 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, resend 
 }
 
 func (d *Doctor) examineQueue(ctx context.Context, resend time.Duration) []operator.Finding {
-	check := "queue " + d.cfg.QueueURL
+	check := "queue " + d.cfg.QueueURL.String()
 	queue, err := d.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{
-		QueueUrl: &d.cfg.QueueURL, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
+		QueueUrl: new(string(d.cfg.QueueURL)), AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameAll},
 	})
 	if err != nil {
 		return []operator.Finding{unreadable(operator.Fine(check, "%v", err), sqs.Classify(ctx, err))}

@@ -40,7 +40,7 @@ func TestExamineReportsHowToFixTheQueue(t *testing.T) {
 		{ordered, 6 * time.Minute, []string{"ok ", "warning lower FEEDBOX_LEASE_EXPIRY", "warning set a redrive policy"}},
 	} {
 		var found []operator.Finding
-		doctor.New(config.SQS{QueueURL: c.queue}, client).Examine(func(e operator.Examination) bool {
+		doctor.New(config.SQS{QueueURL: config.Address(c.queue)}, client).Examine(func(e operator.Examination) bool {
 			found = append(found, e(ctx)...)
 			return true
 		}, "", c.resend)

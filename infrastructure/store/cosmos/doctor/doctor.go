@@ -65,9 +65,9 @@ func (d *Doctor) Advise(ctx context.Context, err error, part operator.Part) stri
 }
 
 func (d *Doctor) host() string {
-	u, err := url.Parse(d.cfg.Endpoint)
+	u, err := url.Parse(string(d.cfg.Endpoint))
 	if err != nil {
-		return d.cfg.Endpoint // the configuration has been checked
+		return d.cfg.Endpoint.String() // the configuration has been checked
 	}
 	return u.Hostname()
 }

@@ -53,7 +53,7 @@ func newDoctor(t *testing.T, a account) *Doctor {
 	o := Options{Clock: &Clock{}, Account: &cosmos.Account{}, Identity: identity{}}
 	options := azcore.ClientOptions{Transport: a, PerCallPolicies: []policy.Policy{o.Clock, o.Account}}
 	var err error
-	if o.Client, err = cosmos.NewClient(cosmos.ClientConfig{Endpoint: cfg.Endpoint, Credential: identity{}, Options: options}); err != nil {
+	if o.Client, err = cosmos.NewClient(cosmos.ClientConfig{Endpoint: string(cfg.Endpoint), Credential: identity{}, Options: options}); err != nil {
 		t.Fatal(err)
 	}
 	return New(cfg, o)

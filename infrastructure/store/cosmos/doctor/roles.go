@@ -89,7 +89,7 @@ func (d *Doctor) assignment(ctx context.Context, role DataRole, container string
 	}
 	return fmt.Sprintf("az cosmosdb sql role assignment create --resource-group <resource-group> --account-name %s --scope %q --principal-id %s --role-definition-name %q\n"+
 		"That role comes with bicep/modules/roles.bicep. In an account without it, put --role-definition-id %s in place of the name: %s, which allows more.",
-		d.accountName(), scope, azure.Principal(ctx, d.Identity, strings.TrimRight(d.cfg.Endpoint, "/")+"/.default"), role.Name, role.BuiltIn, role.BuiltInName)
+		d.accountName(), scope, azure.Principal(ctx, d.Identity, strings.TrimRight(string(d.cfg.Endpoint), "/")+"/.default"), role.Name, role.BuiltIn, role.BuiltInName)
 }
 
 func (d *Doctor) accountName() string {

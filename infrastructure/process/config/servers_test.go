@@ -1,0 +1,208 @@
+package config_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"feedbox/infrastructure/process/config"
+)
+
+// TestBrokers: the variables of the broker that is chosen are checked, those of others are not
+// looked at.
+func TestBrokers(t *testing.T) {
+	for _, c := range []struct{ environ, fault string }{
+		{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL is required"},
+		{"FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=http://h", "FEEDBOX_RABBITMQ_URL is not an amqp or amqps URL"},
+		{"FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqps://u:p@h:5672/v", ""},
+		{"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_QUEUE_URL is required"},
+		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/plain", "is not the URL of a FIFO queue"},
+		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/orders.fifo", ""},
+		{"FEEDBOX_BROKER=kafka", "FEEDBOX_BROKER"},
+	} {
+		environ := append(strings.Fields(c.environ), "FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_KEY=a2V5")
+		relay, err := config.LoadRelay(environ)
+		switch {
+		case c.fault == "" && err != nil, c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)):
+			t.Errorf("%s: got %v, want %q", c.environ, err, c.fault)
+		case c.fault == "" && !relay.HasBroker():
+			t.Errorf("%s: no broker", c.environ)
+		}
+	}
+}
+
+// Commands that only read need no broker. A broker that is configured wrongly is reported to
+// them too.
+func TestWithoutBrokerForgivesAMissingBroker(t *testing.T) {
+	for _, c := range []struct{ environ, fault string }{
+		{"FEEDBOX_BROKER=servicebus", ""},
+		{"FEEDBOX_BROKER=rabbitmq", ""},
+		{"FEEDBOX_BROKER=sqs", ""},
+		{"FEEDBOX_SERVICEBUS_CONNECTION_STRING=junk", "FEEDBOX_SERVICEBUS_CONNECTION_STRING has no Endpoint"},
+		{"FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=http://h", "FEEDBOX_RABBITMQ_URL is not an amqp or amqps URL"},
+		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://h/plain", "is not the URL of a FIFO queue"},
+		{"FEEDBOX_BROKER=sqs FEEDBOX_RELAY_MAX_ITEMS=many", "FEEDBOX_RELAY_MAX_ITEMS"},
+	} {
+		environ := append(strings.Fields(c.environ), "FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_KEY=a2V5")
+		relay, err := config.LoadRelay(environ)
+		switch err := config.WithoutBroker(err); {
+		case c.fault == "" && (err != nil || relay.HasBroker()), c.fault != "" && (err == nil || !strings.Contains(err.Error(), c.fault)):
+			t.Errorf("%s: got %v, want %q", c.environ, err, c.fault)
+		}
+	}
+}
+
+const secretURL = "https://me:hunter2@sqs.example/1/a.fifo"
+
+// Credentials, names and addresses of people would be readable on the way.
+func TestAddressesWithoutTLSAreRefusedUnlessTheirHostIsNamed(t *testing.T) {
+	for _, c := range []struct{ environ, variable string }{
+		{"FEEDBOX_COSMOS_ENDPOINT=http://emulators:8081", "FEEDBOX_COSMOS_ENDPOINT"},
+		{"FEEDBOX_SERVICEBUS_CONNECTION_STRING=Endpoint=sb://emulators;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true", "FEEDBOX_SERVICEBUS_CONNECTION_STRING"},
+		{"FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqp://u:p@emulators:5672/v", "FEEDBOX_RABBITMQ_URL"},
+		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=http://emulators/1/a.fifo", "FEEDBOX_SQS_QUEUE_URL"},
+		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.example/1/a.fifo FEEDBOX_SQS_ENDPOINT=http://emulators:4566", "FEEDBOX_SQS_ENDPOINT"},
+		{"FEEDBOX_STORE=firestore FEEDBOX_FIRESTORE_PROJECT=p FEEDBOX_FIRESTORE_EMULATOR_HOST=emulators:8080", "FEEDBOX_FIRESTORE_EMULATOR_HOST"},
+		{"FEEDBOX_STORE=firestore FEEDBOX_FIRESTORE_PROJECT=p FIRESTORE_EMULATOR_HOST=emulators:8080", "FEEDBOX_FIRESTORE_EMULATOR_HOST"},
+		{"FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://u:p@emulators/a", "FEEDBOX_POSTGRES_URL"}, // the default of PostgreSQL falls back to plain text
+		{"FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://u:p@emulators/a?sslmode=disable", "FEEDBOX_POSTGRES_URL"},
+		{"FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://u:p@emulators/a?sslmode=prefer", "FEEDBOX_POSTGRES_URL"},
+		{"FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://u:p@127.0.0.1/a?host=emulators", "FEEDBOX_POSTGRES_URL"}, // overrides the authority
+		{"FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://u:p@127.0.0.1,emulators/a", "FEEDBOX_POSTGRES_URL"},
+		{"OTEL_EXPORTER_OTLP_HEADERS=api-key=abc OTEL_EXPORTER_OTLP_ENDPOINT=http://emulators:4318", "OTEL_EXPORTER_OTLP_ENDPOINT"},
+	} {
+		environ := append([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_KEY=a2V5"}, strings.Fields(c.environ)...)
+		if !strings.Contains(c.environ, "FEEDBOX_BROKER") && !strings.Contains(c.environ, "SERVICEBUS") {
+			environ = append(environ, "FEEDBOX_SERVICEBUS_NAMESPACE=a.example")
+		}
+		_, err := config.LoadRelay(environ)
+		if err == nil || !strings.Contains(err.Error(), c.variable+" reaches emulators without TLS") || !strings.Contains(err.Error(), "FEEDBOX_PLAINTEXT_HOSTS") {
+			t.Errorf("%s: got %v", c.environ, err)
+		}
+		for _, allowed := range []string{"other, emulators", "*"} {
+			if _, err := config.LoadRelay(append(environ, "FEEDBOX_PLAINTEXT_HOSTS="+allowed)); err != nil {
+				t.Errorf("%s, allowed by %s: %v", c.environ, allowed, err)
+			}
+		}
+		local := strings.Fields(strings.ReplaceAll(strings.Join(environ, "\n"), "emulators", "127.0.0.2"))
+		if _, err := config.LoadRelay(local); err != nil {
+			t.Errorf("%s on loopback: %v", c.environ, err)
+		}
+	}
+	for environ, isRefused := range map[string]bool{
+		"FEEDBOX_CONSOLE_MANAGEMENT=http://emulators:5300":                true,
+		"FEEDBOX_CONSOLE_METRICS=http://me:pw@relay:8090/metrics":         true,
+		"FEEDBOX_CONSOLE_METRICS=http://relay:8090/metrics":               false, // has neither credentials nor personal data
+		"FEEDBOX_CONSOLE_METRICS=https://me:pw@relay/metrics":             false,
+		"FEEDBOX_TRACE_URL=http://jaeger:16686/trace/{traceId}":           false, // a link, which the console does not open
+		"FEEDBOX_CONSOLE_METRICS=http://me:pw@[::1]:8090/metrics":         false,
+		"FEEDBOX_CONSOLE_METRICS=http://me:pw@localhost:8090/metrics":     false,
+		"FEEDBOX_CONSOLE_METRICS=http://me:pw@localhost.evil:8090/metric": true,
+	} {
+		_, err := config.LoadConsole([]string{environ})
+		if (err != nil) != isRefused || isRefused && !strings.Contains(err.Error(), "without TLS") {
+			t.Errorf("%s: %v", environ, err)
+		}
+	}
+}
+
+// TLS without the name of the server keeps out listeners, but not a server in between.
+func TestPostgresWithoutVerifyFullIsReported(t *testing.T) {
+	for query, isReported := range map[string]bool{"?sslmode=require": true, "?sslmode=verify-ca": true, "?sslmode=verify-full": false} {
+		c, err := config.LoadAPI([]string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=postgres://u:p@db.example/a" + query})
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		warnings := fmt.Sprint(c.Warnings())
+		if strings.Contains(warnings, "FEEDBOX_POSTGRES_URL") != isReported {
+			t.Errorf("%s: %s", query, warnings)
+		}
+	}
+	c, err := config.LoadAPI([]string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=postgres:///a?host=/run/postgresql"})
+	if err != nil || len(c.Warnings()) > 0 {
+		t.Errorf("a Unix socket: %v %v", c.Warnings(), err)
+	}
+}
+
+// Other people read logs and terminals. The AWS SDK and the broker's clients have credentials of their own,
+// and a link is shown to every reader, so most addresses must not have one.
+func TestCredentialsInAddressesAreNotPrinted(t *testing.T) {
+	for _, environ := range []string{
+		"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=" + secretURL,
+		"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.example/1/a.fifo?sig=hunter2",
+		"FEEDBOX_BROKER=sqs FEEDBOX_SQS_ENDPOINT=https://me:hunter2@sqs.example FEEDBOX_SQS_QUEUE_URL=https://sqs.example/1/a.fifo",
+		"FEEDBOX_SQS_ENDPOINT=https://hunter2@sqs.example", "FEEDBOX_COSMOS_ENDPOINT=https://me:hunter2@a.example",
+		"FEEDBOX_API_PUBLIC_URL=https://me:hunter2@a.example", "FEEDBOX_AUTH_ISSUER=https://me:hunter2@login.example FEEDBOX_AUTH=entra FEEDBOX_AUTH_AUDIENCE=a",
+		"FEEDBOX_TRACE_URL=https://me:hunter2@a.example/{traceId}", "FEEDBOX_CONSOLE_MANAGEMENT=https://me:hunter2@a.example",
+		"FEEDBOX_CONSOLE_METRICS=https://me:hunter2@relay/metrics", "FEEDBOX_CONSOLE_METRICS=ftp://me:hun?ter2@relay/hunter2@x", "FEEDBOX_CONSOLE_METRICS=https://relay/metrics?token=hunter2",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=https://me:hunter2@collector", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=https://me:hunter2@collector",
+	} {
+		environ := append([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_KEY=a2V5"}, strings.Fields(environ)...)
+		var out bytes.Buffer
+		api, apiErr := config.LoadAPI(environ)
+		relay, relayErr := config.LoadRelay(environ)
+		console, consoleErr := config.LoadConsole(environ)
+		for _, format := range []string{"%v", "%+v", "%#v", "%q"} {
+			fmt.Fprintf(&out, format+format+format, api, relay, console)
+		}
+		fmt.Fprint(&out, apiErr, relayErr, consoleErr, api.Settings(), relay.Settings(), console.Settings(), config.OpenTelemetrySettings(environ))
+		slog.New(slog.NewJSONHandler(&out, nil)).Info("start", "api", api, "relay", relay, "console", console, "queue", relay.SQS)
+		if strings.Contains(out.String(), "ter2") {
+			t.Errorf("%s is printed: …%s", environ, before(out.String(), "ter2"))
+		}
+	}
+	for _, environ := range []string{"FEEDBOX_SQS_QUEUE_URL=" + secretURL, "FEEDBOX_TRACE_URL=https://me:hunter2@a.example/{traceId}", "FEEDBOX_API_PUBLIC_URL=https://me:hunter2@a.example"} {
+		_, api := config.LoadAPI([]string{environ})
+		_, relay := config.LoadRelay([]string{environ, "FEEDBOX_BROKER=sqs"})
+		_, console := config.LoadConsole([]string{environ})
+		if all := fmt.Sprint(api, relay, console); !strings.Contains(all, "holds a user or password") {
+			t.Errorf("%s is accepted: %s", environ, all)
+		}
+	}
+}
+
+// The arguments of a process are visible to all users of a machine, and its environment to some tools.
+func TestSecretsAreReadFromFiles(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("url", "postgres://u:p@127.0.0.1/a\n")
+	c, err := config.LoadAPI([]string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL_FILE=" + good, "FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS_FILE=" + file("keys", "shop:write:"+hash+"\r\n")})
+	if err != nil || c.Postgres.URL.Reveal() != "postgres://u:p@127.0.0.1/a" || len(c.APIKeys.List()) != 1 {
+		t.Fatalf("%q, %v", c.Postgres.URL.Reveal(), err)
+	}
+	if shown := fmt.Sprint(c.Settings()); !strings.Contains(shown, "{FEEDBOX_POSTGRES_URL ******** file") {
+		t.Errorf("the source is not shown: %s", shown)
+	}
+	for _, wrong := range []struct{ environ, fault string }{
+		{"FEEDBOX_POSTGRES_URL_FILE=" + filepath.Join(folder, "missing"), "FEEDBOX_POSTGRES_URL_FILE cannot be read"},
+		{"FEEDBOX_POSTGRES_URL_FILE=" + folder, "FEEDBOX_POSTGRES_URL_FILE cannot be read"},
+		{"FEEDBOX_POSTGRES_URL_FILE=" + file("empty", "\n"), "FEEDBOX_POSTGRES_URL_FILE names an empty file"},
+		{"FEEDBOX_POSTGRES_URL_FILE=" + file("large", strings.Repeat("x", 70_000)), "FEEDBOX_POSTGRES_URL_FILE names a file of more than 64 KB"},
+		{"FEEDBOX_POSTGRES_URL_FILE=" + good + " FEEDBOX_POSTGRES_URL=postgres://u:p@127.0.0.1/b", "FEEDBOX_POSTGRES_URL_FILE and FEEDBOX_POSTGRES_URL are both set"},
+		{"FEEDBOX_POSTGRES_SCHEMA_FILE=" + good, "FEEDBOX_POSTGRES_SCHEMA_FILE is not a known variable"},
+	} {
+		_, err := config.LoadAPI(append(strings.Fields(wrong.environ), "FEEDBOX_STORE=postgres"))
+		if err == nil || !strings.Contains(err.Error(), wrong.fault) || strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%s: %v, want %q", wrong.environ, err, wrong.fault)
+		}
+	}
+	if _, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_RABBITMQ_URL_FILE=/missing"}); err != nil {
+		t.Errorf("the file of another process: %v", err)
+	}
+}
+
+// before returns the end of text before a mark.
+func before(text, mark string) string {
+	at := strings.Index(text, mark)
+	return text[max(0, at-200):at]
+}
