@@ -45,6 +45,9 @@ func (s *Service[A]) Update(ctx context.Context, t Target, change func(a A) erro
 	if err := t.validate(); err != nil {
 		return Updated{}, err
 	}
+	if t.hasKey() && t.ID == t.derivedID(s.Namespace) { // the key has created this aggregate
+		return Updated{}, errKeyReused()
+	}
 	request, err := s.requestOf(t, parts)
 	if err != nil {
 		return Updated{}, err

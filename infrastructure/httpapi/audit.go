@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/application/query"
+	"feedbox/infrastructure/httpapi/auth"
 )
 
 // auditPage names the schema of an audit page, which all resources share.
@@ -24,7 +25,7 @@ type auditView struct {
 type auditEntryView struct {
 	Version   int64            `json:"version" doc:"version of the {noun} after the change"`
 	At        time.Time        `json:"at" doc:"when it was changed"`
-	Principal string           `json:"principal" doc:"who changed it; anonymous where callers are not authenticated"`
+	Principal string           `json:"principal,omitempty" doc:"who changed it; anonymous where callers are not authenticated; absent if it was another caller and yours may not read who that is"`
 	Events    []auditEventView `json:"events" doc:"the events that the change raised"`
 }
 
@@ -46,7 +47,7 @@ func Audit(op Operation, do func(ctx context.Context, in query.Trail) (query.Aud
 			handle: func(w http.ResponseWriter, r *http.Request) error { return c.readAudit(w, r, do) },
 			doc: c.document(op, Operation{
 				ID: "read{Noun}Audit", Summary: "Read who changed {a noun}",
-				Description: "One entry for each change, oldest first. Entries are kept for a time set by the operator, also beyond the deletion of the {noun}.",
+				Description: "One entry for each change, oldest first. Reading who the other callers are needs the permission {plural}.audit. Entries are kept for a time set by the operator, also beyond the deletion of the {noun}.",
 				Reply:       "One page of the audit trail.",
 			}, operation{
 				parameters: pageParameters,
@@ -72,9 +73,14 @@ func (c *collection) readAudit(w http.ResponseWriter, r *http.Request, do func(c
 	if err != nil {
 		return err
 	}
+	caller := stateOf(r.Context()).principal
+	mayReadOthers := caller.May(auth.Audit(c.Plural))
 	view := auditView{Items: make([]auditEntryView, len(page.Entries)), HasMore: page.Continuation != ""}
 	for i, entry := range page.Entries {
 		view.Items[i] = viewOfEntry(entry)
+		if entry.Principal != "" && entry.Principal != caller.ID && !mayReadOthers {
+			view.Items[i].Principal = ""
+		}
 	}
 	if view.HasMore {
 		view.NextLink = c.setNext(w.Header(), r, listing, page.Continuation)

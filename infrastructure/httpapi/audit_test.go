@@ -11,12 +11,15 @@ import (
 	"feedbox/infrastructure/httpapi/auth"
 )
 
-// twoWriters are the callers "a" and "b" with the keys key-a and key-b.
+// twoWriters are the callers "a" and "b" with the keys key-a and key-b, the reader "c", and the reader "d"
+// that may read who the others are.
 func twoWriters(t *testing.T) auth.Authenticator {
 	t.Helper()
 	keys, err := auth.NewAPIKeys([]auth.APIKey{
 		{Principal: "a", Write: true, Hash: sha256.Sum256([]byte("key-a"))},
 		{Principal: "b", Write: true, Hash: sha256.Sum256([]byte("key-b"))},
+		{Principal: "c", Hash: sha256.Sum256([]byte("key-c"))},
+		{Principal: "d", Audit: true, Hash: sha256.Sum256([]byte("key-d"))},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -44,10 +47,28 @@ func TestAuditTrail(t *testing.T) {
 	a.patch(path, `{}`, "x-api-key", "key-b") // changes nothing
 	a.do(http.MethodDelete, path, "", "x-api-key", "key-a")
 
+	// A reader sees its own changes, and who the others are only with the permission.
+	for key, want := range map[string]string{
+		"key-a": "apikey:a ContactCreatedEvent\n ContactNameUpdatedEvent ContactEmailUpdatedEvent\napikey:a ContactDeletedEvent",
+		"key-c": " ContactCreatedEvent\n ContactNameUpdatedEvent ContactEmailUpdatedEvent\n ContactDeletedEvent",
+		"key-d": "apikey:a ContactCreatedEvent\napikey:b ContactNameUpdatedEvent ContactEmailUpdatedEvent\napikey:a ContactDeletedEvent",
+	} {
+		if got := trailOf(t, a, path, key); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", key, got, want)
+		}
+	}
+	if got := a.do(http.MethodGet, "/api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2/audit", "", "x-api-key", "key-a"); got.status != 404 {
+		t.Errorf("an unknown contact: %d %s", got.status, got.body)
+	}
+}
+
+// trailOf reads all pages of an audit trail as the caller with the key.
+func trailOf(t *testing.T, a *api, path, key string) string {
+	t.Helper()
 	var lines []string
 	target := path + "/audit?pageSize=2"
 	for target != "" {
-		got := a.do(http.MethodGet, target, "", "x-api-key", "key-a")
+		got := a.do(http.MethodGet, target, "", "x-api-key", key)
 		var page auditTrail
 		if err := json.Unmarshal([]byte(got.body), &page); err != nil || got.status != 200 {
 			t.Fatalf("%d %v %s", got.status, err, got.body)
@@ -64,13 +85,7 @@ func TestAuditTrail(t *testing.T) {
 		}
 		target = strings.TrimPrefix(page.NextLink, a.url)
 	}
-	want := "apikey:a ContactCreatedEvent\napikey:b ContactNameUpdatedEvent ContactEmailUpdatedEvent\napikey:a ContactDeletedEvent"
-	if got := strings.Join(lines, "\n"); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
-	if got := a.do(http.MethodGet, "/api/contacts/b5e2e7aa-4982-4735-9422-c39a7c4af5c2/audit", "", "x-api-key", "key-a"); got.status != 404 {
-		t.Errorf("an unknown contact: %d %s", got.status, got.body)
-	}
+	return strings.Join(lines, "\n")
 }
 
 // A token of one audit trail is refused by another.

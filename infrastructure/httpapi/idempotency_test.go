@@ -1,6 +1,7 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -83,6 +84,41 @@ func TestRepeatedChangeIsReplayed(t *testing.T) {
 		}
 		if got := a.do(http.MethodGet, path, ""); !strings.Contains(got.body, `"version":3}`) {
 			t.Errorf("%s %s was done twice: %s", verb.method, verb.path, got.body)
+		}
+	}
+}
+
+// A key names one request. Otherwise a client that reuses one by mistake believes that its second change is done.
+func TestKeyOfAnotherVerbOfTheContactIsRefused(t *testing.T) {
+	a, _ := startEmulated(t, nil)
+	verbs := []struct{ method, path, body, contentType string }{
+		{"POST", "/update-name", `{"firstName":"Jane","lastName":"Doe"}`, "application/json"}, // may change nothing
+		{"POST", "/update-description", `{"description":"new"}`, "application/json"},
+		{"POST", "/update-email", `{"email":null}`, "application/json"},
+		{"POST", "/update-company", `{"companyName":"X"}`, "application/json"},
+		{"PATCH", "", `{"name":{"firstName":"X"}}`, "application/merge-patch+json"},
+		{"PATCH", "", `{}`, "application/merge-patch+json"},
+		{"DELETE", "", "", "application/json"},
+	}
+	for i, first := range verbs {
+		for j, second := range verbs {
+			for k, ifMatch := range []string{"*", `"stale"`} {
+				key := fmt.Sprint("create-", i, j, k)
+				created := a.do(http.MethodPost, "/api/contacts", jane, "Idempotency-Key", key)
+				path := created.header.Get("Location")
+				send := func(v int, key, ifMatch string) answer {
+					return a.do(verbs[v].method, path+verbs[v].path, verbs[v].body, "Content-Type", verbs[v].contentType, "Idempotency-Key", key, "If-Match", ifMatch)
+				}
+				if got := send(i, key, ifMatch); got.status != 422 {
+					t.Errorf("%s %s under the key of the creation: %d %s", first.method, first.path, got.status, got.body)
+				}
+				if got := send(i, "k", "*"); got.status/100 != 2 {
+					t.Fatalf("%s %s: %d %s", first.method, first.path, got.status, got.body)
+				}
+				if got := send(j, "k", ifMatch); i != j && got.status != 422 || i == j && got.status/100 != 2 {
+					t.Errorf("%s %s %s, then %s %s %s under its key, If-Match %s: %d %s", first.method, first.path, first.body, second.method, second.path, second.body, ifMatch, got.status, got.body)
+				}
+			}
 		}
 	}
 }

@@ -138,6 +138,9 @@ func securitySchemes(challenge string, resources []*collection) object {
 		var scopes []string
 		for _, c := range resources {
 			scopes = append(scopes, auth.Read(c.Plural).Name, auth.Write(c.Plural).Name)
+			if c.options.Audit {
+				scopes = append(scopes, auth.Audit(c.Plural).Name)
+			}
 		}
 		return object{"caller": object{"type": "http", "scheme": "bearer", "bearerFormat": "JWT", "description": "Access token of the configured issuer: for a delegated user with the scope " + listed(scopes, "or") + ", for an application with the role of that name."}}
 	case (&auth.APIKeys{}).Challenge():

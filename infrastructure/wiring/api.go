@@ -94,7 +94,7 @@ func authenticator(cfg config.Auth, listed config.APIKeys, entra *auth.EntraOpti
 	case "apikey":
 		var keys []auth.APIKey
 		for _, k := range listed.List() {
-			keys = append(keys, auth.APIKey{Principal: k.Principal, Write: k.Write, Hash: k.Hash})
+			keys = append(keys, auth.APIKey{Principal: k.Principal, Write: k.Write, Audit: k.Audit, Hash: k.Hash})
 		}
 		return auth.NewAPIKeys(keys)
 	case "entra":

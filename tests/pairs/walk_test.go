@@ -101,6 +101,7 @@ func (w *world) walk(t *testing.T) (key string) {
 	}
 	step(http.StatusUnprocessableEntity, http.MethodPost, all, strings.Replace(john, "John", "Jack", 1), "Idempotency-Key", "k1")
 	step(http.StatusUnprocessableEntity, http.MethodPost, all, `{"firstName":""}`)
+	step(http.StatusUnprocessableEntity, http.MethodPost, path+"/update-name", jane, "Idempotency-Key", "k1")
 	if read := step(http.StatusOK, http.MethodGet, path, ""); read.header.Get("ETag") != first || read.body["email"] != "johndoe@contoso.com" {
 		t.Errorf("read: %v %v", read.header, read.body)
 	}
@@ -109,6 +110,8 @@ func (w *world) walk(t *testing.T) (key string) {
 	if again := step(http.StatusNoContent, http.MethodPost, path+"/update-name", jane, "If-Match", first, "Idempotency-Key", "k2"); again.header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("the same change again: %v", again.header)
 	}
+	step(http.StatusUnprocessableEntity, http.MethodPost, path+"/update-email", `{"email":null}`, "Idempotency-Key", "k2")
+	step(http.StatusUnprocessableEntity, http.MethodDelete, path, "", "Idempotency-Key", "k2")
 	step(http.StatusPreconditionFailed, http.MethodPost, path+"/update-name", joan, "If-Match", first)
 	step(http.StatusNoContent, http.MethodPost, path+"/update-email", `{"email":"jane@contoso.com"}`)
 	if read := step(http.StatusOK, http.MethodGet, path, ""); read.header.Get("ETag") != last || read.body["email"] != "jane@contoso.com" || fmt.Sprint(read.body["name"]) != "map[firstName:Jane lastName:Doe]" {
@@ -117,7 +120,8 @@ func (w *world) walk(t *testing.T) (key string) {
 	if trail, _ := step(http.StatusOK, http.MethodGet, path+"/audit", "").body["items"].([]any); len(trail) != 3 {
 		t.Errorf("the audit trail: %v", trail)
 	}
-	step(http.StatusNoContent, http.MethodDelete, path, "", "If-Match", last)
+	step(http.StatusNoContent, http.MethodDelete, path, "", "If-Match", last, "Idempotency-Key", "k3")
+	step(http.StatusUnprocessableEntity, http.MethodPost, path+"/update-name", joan, "Idempotency-Key", "k3")
 	step(http.StatusNoContent, http.MethodDelete, path, "")
 	step(http.StatusNotFound, http.MethodGet, path, "")
 	step(http.StatusNotFound, http.MethodPost, path+"/update-name", joan)

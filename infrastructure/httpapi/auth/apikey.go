@@ -23,6 +23,8 @@ type APIKey struct {
 	Principal string
 	// Write allows changes besides reading.
 	Write bool
+	// Audit allows to read in audit trails who the other callers are.
+	Audit bool
 	// Hash is the SHA-256 hash of the key's bytes.
 	Hash [sha256.Size]byte
 }
@@ -74,7 +76,7 @@ func (a *APIKeys) Authenticate(_ context.Context, r *http.Request) (Principal, e
 		return Principal{}, ErrBadCredential
 	}
 	key := a.keys[found]
-	return Principal{ID: "apikey:" + key.Principal, ReadsAll: true, WritesAll: key.Write}, nil
+	return Principal{ID: "apikey:" + key.Principal, ReadsAll: true, WritesAll: key.Write, AuditsAll: key.Audit}, nil
 }
 
 // Challenge returns ApiKey, a private scheme, because none is registered for API keys.

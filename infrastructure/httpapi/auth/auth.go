@@ -15,6 +15,8 @@ type Scope struct {
 	Name string
 	// Write is true for a scope to change resources.
 	Write bool
+	// Audit is true for a scope to read in audit trails who the other callers are.
+	Audit bool
 }
 
 // Read returns the scope to read the resources with the given plural.
@@ -23,22 +25,31 @@ func Read(plural string) Scope { return Scope{Name: plural + ".read"} }
 // Write returns the scope to change the resources with the given plural.
 func Write(plural string) Scope { return Scope{Name: plural + ".write", Write: true} }
 
+// Audit returns the scope to read in the audit trails of the resources with the given plural who the
+// other callers are.
+func Audit(plural string) Scope { return Scope{Name: plural + ".audit", Audit: true} }
+
 // Principal is an authenticated caller.
 type Principal struct {
 	// ID is stable, and unique within its mode of authentication.
 	ID string
 	// Scopes lists the names of the granted scopes.
 	Scopes []string
-	// ReadsAll and WritesAll grant every read scope and every write scope.
-	ReadsAll, WritesAll bool
+	// ReadsAll, WritesAll and AuditsAll grant every read scope, every write scope and every audit
+	// scope.
+	ReadsAll, WritesAll, AuditsAll bool
 }
 
 // May reports whether the principal has the scope.
 func (p Principal) May(scope Scope) bool {
-	if scope.Write && p.WritesAll || !scope.Write && p.ReadsAll {
-		return true
+	all := p.ReadsAll
+	switch {
+	case scope.Audit:
+		all = p.AuditsAll
+	case scope.Write:
+		all = p.WritesAll
 	}
-	return slices.Contains(p.Scopes, scope.Name)
+	return all || slices.Contains(p.Scopes, scope.Name)
 }
 
 // Pseudonym returns the name of the principal in logs. It is stable, and does not reveal the
@@ -73,7 +84,7 @@ type Open struct{}
 
 // Authenticate returns the principal "anonymous" with all scopes.
 func (Open) Authenticate(context.Context, *http.Request) (Principal, error) {
-	return Principal{ID: Anonymous, ReadsAll: true, WritesAll: true}, nil
+	return Principal{ID: Anonymous, ReadsAll: true, WritesAll: true, AuditsAll: true}, nil
 }
 
 // Challenge returns "", because Open never refuses a caller.

@@ -10,7 +10,7 @@ type API struct {
 	Firestore Firestore `envPrefix:"FIRESTORE_"`
 	Log       Log       `envPrefix:"LOG_"`
 	Auth      Auth      // FEEDBOX_AUTH and FEEDBOX_AUTH_
-	APIKeys   APIKeys   `env:"AUTH_API_KEYS" doc:"callers of the API in mode apikey: name:read:HASH or name:write:HASH, separated by commas; HASH is the SHA-256 of the key in hexadecimal"`
+	APIKeys   APIKeys   `env:"AUTH_API_KEYS" doc:"callers of the API in mode apikey: name:read:HASH or name:write:HASH, separated by commas; HASH is the SHA-256 of the key in hexadecimal; read+audit and write+audit also show in audit trails who the other callers are"`
 
 	Listen              string        `env:"API_LISTEN" envDefault:"127.0.0.1:8080" check:"listen" doc:"address of the contacts API"`
 	OpsListen           string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`

@@ -30,6 +30,8 @@ func TestAuthModes(t *testing.T) {
 		"apikey without keys":    {[]string{"FEEDBOX_AUTH=apikey"}, "FEEDBOX_AUTH_API_KEYS is not set"},
 		"keys without apikey":    {[]string{"FEEDBOX_AUTH_API_KEYS=a:read:" + hash}, "FEEDBOX_AUTH_API_KEYS is set, but FEEDBOX_AUTH is none"},
 		"key without scope":      {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:" + hash}, "cannot be read: entry 1 is not name:scope:hash"},
+		"with audit":             {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:read+audit:" + hash}, ""},
+		"audit alone":            {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:+audit:" + hash}, "entry 1 has neither the scope read nor write"},
 		"unknown scope":          {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:admin:" + hash}, "entry 1 has neither the scope read nor write"},
 		"short hash":             {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:read:abcd"}, "entry 1 has no SHA-256 hash"},
 		"three keys of one name": {[]string{"FEEDBOX_AUTH=apikey", "FEEDBOX_AUTH_API_KEYS=a:read:" + hash + ",a:read:" + hash + ",a:read:" + hash}, "entry 3 is the third key"},

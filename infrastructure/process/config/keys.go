@@ -12,12 +12,14 @@ import (
 type APIKey struct {
 	Principal string
 	Write     bool
+	Audit     bool // reads in audit trails who the other callers are
 	Hash      [sha256.Size]byte
 }
 
 // APIKeys is a list of API keys by their hashes, written as
 // name:read:HASH,name:write:HASH where HASH is the SHA-256 of the key in
-// hexadecimal. A name may occur twice, with the key in use and its successor.
+// hexadecimal. The suffix +audit of a scope also allows to read in audit trails who the other
+// callers are. A name may occur twice, with the key in use and its successor.
 // Hashes are masked when printed.
 type APIKeys struct{ list []APIKey }
 
@@ -45,12 +47,13 @@ func (k *APIKeys) UnmarshalText(text []byte) error {
 		if len(parts) != 3 {
 			return fmt.Errorf("entry %d is not name:scope:hash", i+1)
 		}
-		key := APIKey{Principal: parts[0], Write: parts[1] == "write"}
+		scope, audits := strings.CutSuffix(parts[1], "+audit")
+		key := APIKey{Principal: parts[0], Write: scope == "write", Audit: audits}
 		if problem, _ := checkName(key.Principal); problem != "" {
 			return fmt.Errorf("entry %d has no valid name", i+1)
 		}
 		if key.scope() != parts[1] {
-			return fmt.Errorf("entry %d has neither the scope read nor write", i+1)
+			return fmt.Errorf("entry %d has neither the scope read nor write, optionally with +audit", i+1)
 		}
 		hash, err := hex.DecodeString(parts[2])
 		if err != nil || len(hash) != sha256.Size {
@@ -66,10 +69,14 @@ func (k *APIKeys) UnmarshalText(text []byte) error {
 }
 
 func (k APIKey) scope() string {
+	scope := "read"
 	if k.Write {
-		return "write"
+		scope = "write"
 	}
-	return "read"
+	if k.Audit {
+		scope += "+audit"
+	}
+	return scope
 }
 
 // Format masks the hashes for every verb.
