@@ -3,10 +3,11 @@ package httpapi
 import (
 	"errors"
 	"net/http"
-	"net/netip"
+	"time"
 
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // admit authenticates a request and checks the scope and the rate of its principal.
@@ -26,7 +27,38 @@ func (s *Server) admit(r *http.Request, scope auth.Scope) error {
 	if principal.ID == auth.Anonymous {
 		return nil
 	}
+	limit.Identify(r.Context(), principal.ID)
 	return s.take(principal.ID)
+}
+
+// enter takes a place among the requests in flight, at most once, and protects the connection.
+// A request with a body takes it once the body has arrived, because a caller that sends slowly
+// must not hold a place. Until then it costs a connection and a part of a body, which have their
+// own limits.
+func (s *Server) enter(r *http.Request) error {
+	x := stateOf(r.Context())
+	if x.entered {
+		return nil
+	}
+	entered, free := s.inFlight.Enter(x.sharer())
+	switch {
+	case entered:
+		x.entered = true
+		limit.Protect(r.Context())
+		return nil
+	case free:
+		return &fault.Error{Kind: fault.Throttled, Code: "rate_limited", Message: "too many of your requests are being handled; wait for some of them", RetryAfter: time.Second}
+	default:
+		return &requestError{status: http.StatusServiceUnavailable, code: "overloaded", detail: "too many requests are being handled; come back soon"}
+	}
+}
+
+// leave returns the place of a request, if it has one.
+func (s *Server) leave(x *requestState) {
+	if x.entered {
+		x.entered = false
+		s.inFlight.Leave(x.sharer())
+	}
 }
 
 // take spends one request of caller's rate.
@@ -34,7 +66,7 @@ func (s *Server) take(caller string) error {
 	if s.rates == nil {
 		return nil
 	}
-	if wait := s.rates.take(caller); wait > 0 {
+	if wait := s.rates.Take(caller); wait > 0 {
 		return &fault.Error{Kind: fault.Throttled, Code: "rate_limited", Message: "you have sent too many requests; wait as Retry-After says", RetryAfter: wait}
 	}
 	return nil
@@ -48,25 +80,11 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, refusal error)
 	_, open := s.options.Auth.(auth.Open)
 	_, theirs := errors.AsType[*requestError](refusal) // an outage on our side must not cost the caller its rate
 	if !open && theirs {
-		if err := s.take(addressOf(r)); err != nil {
+		if err := s.take(limit.AddressOf(r.RemoteAddr)); err != nil {
 			refusal = err
 		}
 	}
 	fail(w, r, refusal)
-}
-
-// addressOf returns the rate key of a remote address: for IPv6 its /64 network, because one
-// customer usually has a whole network. The key cannot be the id of a principal.
-func addressOf(r *http.Request) string {
-	from, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil {
-		return "from " + r.RemoteAddr
-	}
-	address := from.Addr().Unmap()
-	if network, err := address.WithZone("").Prefix(64); err == nil && address.Is6() {
-		return "from " + network.String()
-	}
-	return "from " + address.String()
 }
 
 // refusal returns the answer to an authentication error. Without a credential it has no

@@ -144,6 +144,48 @@ func TestRefusalsAreRateLimitedPerAddress(t *testing.T) {
 	}
 }
 
+// Documents need no credential. Their rate is apart from that of refusals.
+func TestDocumentsAreRateLimitedPerAddress(t *testing.T) {
+	a := start(t, &httpapi.Options{Auth: apiKeys(t), RateLimit: 0.01, RateBurst: 3})
+	for i := range 5 {
+		got := a.do(http.MethodGet, []string{"/openapi.json", "/docs"}[i%2], "")
+		if want := i >= 3; (got.status == 429) != want || want && (problemOf(t, got).Code != "rate_limited" || got.header.Get("Retry-After") == "") {
+			t.Errorf("request %d: %d %.100s", i+1, got.status, got.body)
+		}
+	}
+	if got := a.do(http.MethodGet, "/nowhere", ""); got.status != 404 {
+		t.Errorf("a refusal after too many documents: %d", got.status)
+	}
+}
+
+// A caller gets half of the places while it is alone, and another caller gets one of the rest.
+func TestCallerHoldsAsManyPlacesAsAreFree(t *testing.T) {
+	a := start(t, &httpapi.Options{Auth: apiKeys(t), MaxInFlight: 4})
+	path := a.do(http.MethodPost, "/api/contacts", jane, "x-api-key", "wkey").header.Get("Location")
+	hold := make(chan struct{})
+	a.memory.mu.Lock()
+	a.memory.hold, a.memory.entered = hold, make(chan struct{}, 4)
+	a.memory.mu.Unlock()
+	var held sync.WaitGroup
+	read := func(key string) {
+		held.Go(func() {
+			if got := a.do(http.MethodGet, path, "", "x-api-key", key); got.status != 200 {
+				t.Errorf("a request within the share: %d", got.status)
+			}
+		})
+		a.awaitEntered()
+	}
+	read("rkey")
+	read("rkey")
+	got := a.do(http.MethodGet, path, "", "x-api-key", "rkey")
+	if p := problemOf(t, got); got.status != 429 || p.Code != "rate_limited" || got.header.Get("Retry-After") != "1" {
+		t.Errorf("beyond the share: %d %s", got.status, got.body)
+	}
+	read("wkey")
+	close(hold)
+	held.Wait()
+}
+
 func TestAnonymousIsNotRateLimited(t *testing.T) {
 	a := start(t, &httpapi.Options{RateLimit: 0.01, RateBurst: 1})
 	for range 5 {
@@ -171,7 +213,7 @@ func TestRequestsBeyondCapacityAreRefused(t *testing.T) {
 				t.Errorf("a request within the limit: %d", got.status)
 			}
 		})
-		<-entered
+		a.awaitEntered()
 	}
 	for range 3 { // a refused request takes no place
 		got := a.do(http.MethodGet, path, "")

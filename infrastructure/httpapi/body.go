@@ -25,7 +25,7 @@ func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, mediaType stri
 	if err != nil {
 		return nil, err
 	}
-	if err := s.capacity.enter(stateOf(r.Context())); err != nil {
+	if err := s.enter(r); err != nil {
 		return nil, err
 	}
 	document, err := strictjson.Parse(body, maxDepth)

@@ -65,14 +65,14 @@ func (a address) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.server.turnAway(w, r, &requestError{status: http.StatusNotAcceptable, code: "not_acceptable", detail: "the answer has the media type " + mediaType})
 		return
 	}
-	defer a.server.capacity.leave(x)
+	defer a.server.leave(x)
 	err := a.server.admit(r, found.scope)
 	if err != nil && x.principal.ID == "" {
 		a.server.turnAway(w, r, err)
 		return
 	}
 	if err == nil && found.doc.body == nil {
-		err = a.server.capacity.enter(x) // readJSON does it for a request with a body
+		err = a.server.enter(r) // readJSON does it for a request with a body
 	}
 	if err == nil {
 		err = found.handle(w, r)

@@ -28,11 +28,14 @@
 //     code (RFC 9457), including unknown paths and methods. The exceptions are requests
 //     that net/http refuses before it calls a handler (a malformed request line,
 //     headers over the limit).
-//   - One table (status.go) maps kinds of faults to statuses: the application refuses a
+//   - One table (problem.go) maps kinds of faults to statuses: the application refuses a
 //     request with a fault of package fault.
 //   - A precondition is never ignored (RFC 9110 §13).
 //   - Personal data appears in bodies only: logs, metrics and spans have routes,
 //     statuses, ids and codes only.
+//
+// Below these layers, package limit bounds the connections: which can be displaced, and which
+// are refused.
 //
 // Goroutines: [Server.Run] and [Ops.Run] block; each starts a goroutine that shuts its
 // http.Server down, and waits for it. net/http runs one goroutine per connection; Run

@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"github.com/swaggest/swgui/v5emb"
+
+	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 const pathDocs = "/docs"
@@ -61,13 +64,20 @@ func docsText(contentType, text string) http.Handler {
 	})
 }
 
-// readOnly serves a document to GET and HEAD.
+// readOnly serves a document to GET and HEAD. Documents need no credential, so they have a rate
+// per address.
 func (s *Server) readOnly(path string, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		stateOf(r.Context()).route = path
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			s.turnAway(w, r, methodNotAllowed("GET, HEAD"))
 			return
+		}
+		if _, open := s.options.Auth.(auth.Open); !open { // for a rate of its own, apart from that of refusals
+			if err := s.take("documents " + limit.AddressOf(r.RemoteAddr)); err != nil {
+				fail(w, r, err)
+				return
+			}
 		}
 		next.ServeHTTP(w, r)
 	})

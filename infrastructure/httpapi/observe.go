@@ -21,6 +21,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // scope names the instruments and spans of this package.
@@ -33,7 +34,8 @@ type observer struct {
 	tracer    trace.Tracer
 	durations metric.Float64Histogram
 	active    atomic.Int64 // requests in flight
-	labels    sync.Map     // outcome -> labels, bounded by the number of routes, methods and statuses
+	refusals  limit.Sampler
+	labels    sync.Map // outcome -> labels, bounded by the number of routes, methods and statuses
 }
 
 // outcome identifies a time series of the metrics.
@@ -168,7 +170,7 @@ func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request,
 	o.log(ctx, x, method, status, took)
 }
 
-// log writes the access log. It calls the handler directly, because a slog.Logger would
+// log writes the access log. Refusals that need no credential, or exceed a limit, are sampled. It calls the handler directly, because a slog.Logger would
 // look up the source line of each call.
 func (o *observer) log(ctx context.Context, x *requestState, method string, status int, took time.Duration) {
 	level := slog.LevelInfo
@@ -183,7 +185,14 @@ func (o *observer) log(ctx context.Context, x *requestState, method string, stat
 	if !handler.Enabled(ctx, level) {
 		return
 	}
-	attrs := make([]slog.Attr, 0, 10)
+	var leftOut int64
+	if refused := x.principal.ID == "" || status == http.StatusTooManyRequests || x.code == "overloaded"; refused && status >= http.StatusBadRequest {
+		var ok bool
+		if ok, leftOut = o.refusals.Line(); !ok {
+			return // the metrics have it
+		}
+	}
+	attrs := make([]slog.Attr, 0, 11)
 	attrs = append(attrs, slog.String("request_id", x.requestID), slog.String("method", method), slog.String("route", x.route),
 		slog.Int("status", status), slog.Int64("bytes", x.bytes), slog.Duration("took", took))
 	if x.id != "" {
@@ -194,6 +203,9 @@ func (o *observer) log(ctx context.Context, x *requestState, method string, stat
 	}
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", x.code))
+	}
+	if leftOut > 0 {
+		attrs = append(attrs, slog.Int64("left_out", leftOut))
 	}
 	if failed {
 		attrs = append(attrs, slog.String("error", x.failure.Error()))

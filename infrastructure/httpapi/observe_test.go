@@ -1,11 +1,53 @@
 package httpapi_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/mediator"
+	"feedbox/infrastructure/httpapi"
 )
+
+// A flood of requests without a credential does not flood the log. The next line has the number
+// of lines left out. Accepted requests are all logged.
+func TestRefusalsInTheLogAreSampled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		server, err := newServer(mediator.New(), &httpapi.Options{Auth: apiKeys(t), Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		send := func(path, key string) {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("x-api-key", key)
+			server.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		}
+		for range 1000 { // 401, and 429 after the burst
+			send("/api/contacts", "nokey")
+		}
+		if lines := strings.Count(log.String(), `"msg":"request"`); lines != 10 {
+			t.Errorf("%d lines about 1000 refusals in a second", lines)
+		}
+		for range 50 {
+			send("/api/contacts/1", "rkey") // 404 of a known caller
+		}
+		if lines := strings.Count(log.String(), `"principal"`); lines != 50 {
+			t.Errorf("%d lines about 50 requests with a credential", lines)
+		}
+		time.Sleep(time.Second)
+		send("/nowhere", "")
+		if !strings.Contains(log.String(), `"left_out":990`) {
+			t.Errorf("the lines left out are not counted:\n%s", log.String())
+		}
+	})
+}
 
 func TestRequestIDs(t *testing.T) {
 	a := start(t, nil)

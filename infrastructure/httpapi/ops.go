@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/httpapi/hostguard"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // OpsOptions configures an Ops server. The zero value has the defaults.
@@ -78,7 +79,8 @@ func (o *Ops) Handler() http.Handler { return o.handler }
 // Run serves on listener until ctx ends. It owns the listener and returns nil after a clean
 // shutdown. Stop it last, because probes should answer while the process drains.
 func (o *Ops) Run(ctx context.Context, listener net.Listener) error {
-	if err := serve(ctx, listener, hostguard.Handler(o.handler, listener, o.options.AllowedHosts...), o.options.Logger, limits{connections: maxOpsConnections, write: time.Minute, drain: o.options.DrainTimeout}); err != nil {
+	guarded := hostguard.Handler(o.handler, listener, o.options.AllowedHosts...)
+	if err := limit.Serve(ctx, listener, guarded, &limit.Options{Connections: maxOpsConnections, Drain: o.options.DrainTimeout, Logger: o.options.Logger}); err != nil {
 		return fmt.Errorf("ops server: %w", err)
 	}
 	return nil

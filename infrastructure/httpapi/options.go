@@ -48,14 +48,18 @@ type Options struct {
 	// count for their remote address. With auth.Open there is no rate limit.
 	RateLimit float64
 	RateBurst int
-	// MaxInFlight bounds the requests in flight; more are answered with 503. A request
-	// counts once its body has arrived. Default 512; negative means unlimited.
+	// MaxInFlight bounds the requests in flight; more are answered with 503. A caller may have
+	// as many as are free, alone half of them; more are answered with 429. A request counts
+	// once its body has arrived. Default 512; negative means unlimited.
 	MaxInFlight int
-	// MaxConnections bounds the open connections. At the limit, a new connection displaces
-	// the one that has been idle for longest, or is closed if none is idle. Default 2000;
-	// negative means unlimited. A connection takes about 20 KB, and up to MaxBody more while
-	// a body arrives.
+	// MaxConnections bounds the open connections. At the limit, a new connection displaces one
+	// of the caller or address that has most, unless its request is being handled, see package
+	// limit. Default 2000; negative means unlimited. A connection takes about 20 KB, up to
+	// MaxBody more while a body arrives, and at most 128 KB in the kernel.
 	MaxConnections int
+	// MaxConnectionsPerAddress bounds those of one address, for IPv6 of one /64 network.
+	// Default only MaxConnections, because behind a proxy all clients have one address.
+	MaxConnectionsPerAddress int
 
 	// RequirePrecondition refuses updates and deletions without If-Match with 428; default
 	// false.

@@ -26,6 +26,15 @@ type requestState struct {
 	bytes     int64
 }
 
+// sharer returns the caller whose share of the capacity the request counts for, "" without
+// authentication.
+func (x *requestState) sharer() string {
+	if x.principal.ID == auth.Anonymous {
+		return ""
+	}
+	return x.principal.ID
+}
+
 type stateKey struct{}
 
 func stateOf(ctx context.Context) *requestState {

@@ -5,25 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"feedbox/infrastructure/httpapi/hostguard"
-)
-
-// Limits of net/http that no deployment needs to change.
-const (
-	maxHeaderBytes    = 16 << 10 // the default of net/http is 1 MB
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 15 * time.Second
-	idleTimeout       = 120 * time.Second
-	// writeMargin is the time to write the answer after RequestTimeout.
-	writeMargin = 10 * time.Second
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // Server serves resources. It is safe for concurrent use.
@@ -32,8 +21,8 @@ type Server struct {
 	name        string // in errors
 	collections []*collection
 	observer    *observer
-	rates       *rateLimiter // nil means unlimited
-	capacity    capacity
+	rates       *limit.Rates  // nil means unlimited
+	inFlight    *limit.Places // of requests whose body has arrived
 	handler     http.Handler
 }
 
@@ -41,7 +30,11 @@ type Server struct {
 func New(resources []Resource, options *Options) (*Server, error) {
 	o, err := options.withDefaults()
 	faults := []error{err}
-	s := &Server{options: o, capacity: capacity{limit: int64(o.MaxInFlight)}}
+	inFlight := o.MaxInFlight
+	if o.MaxConnections > 0 { // otherwise one caller's half of the places could be all connections
+		inFlight = min(inFlight, o.MaxConnections)
+	}
+	s := &Server{options: o, inFlight: limit.NewPlaces(inFlight)}
 	for _, one := range resources {
 		c, wrong := newCollection(s, one)
 		s.collections, faults = append(s.collections, c), append(faults, wrong...)
@@ -58,7 +51,7 @@ func New(resources []Resource, options *Options) (*Server, error) {
 		return nil, err
 	}
 	if o.RateLimit > 0 {
-		s.rates = newRateLimiter(o.RateLimit, o.RateBurst)
+		s.rates = limit.NewRates(o.RateLimit, o.RateBurst)
 	}
 	document, err := openAPI(s, routes)
 	if err != nil {
@@ -86,57 +79,14 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	if len(s.options.TokenKeys) == 0 {
 		s.options.Logger.WarnContext(ctx, "no token key configured: continuation tokens are valid only in this process, until it restarts")
 	}
-	limits := limits{connections: s.options.MaxConnections, write: s.options.RequestTimeout + writeMargin, drain: s.options.DrainTimeout}
 	allowed := s.options.AllowedHosts
 	if public, err := url.Parse(s.options.PublicURL); err == nil { // New has checked it
 		allowed = append(slices.Clone(allowed), public.Host)
 	}
-	if err := serve(ctx, listener, hostguard.Handler(s.handler, listener, allowed...), s.options.Logger, limits); err != nil {
+	if err := limit.Serve(ctx, listener, hostguard.Handler(s.handler, listener, allowed...), &limit.Options{
+		Connections: s.options.MaxConnections, PerAddress: s.options.MaxConnectionsPerAddress, Drain: s.options.DrainTimeout, Logger: s.options.Logger,
+	}); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}
 	return nil
-}
-
-// limits holds the limits that differ between the servers of this package.
-type limits struct {
-	connections  int           // open connections
-	write, drain time.Duration // timeouts of an answer and of the shutdown
-}
-
-// serve runs an http.Server with the limits of this package. Errors of net/http go to
-// logger.
-func serve(ctx context.Context, listener net.Listener, handler http.Handler, logger *slog.Logger, limits limits) error {
-	bounded := newConnections(listener, limits.connections)
-	// The end of ctx stops accepting, but requests in flight must complete.
-	base := context.WithoutCancel(ctx)
-	server := &http.Server{
-		Handler:                      handler,
-		ReadHeaderTimeout:            readHeaderTimeout,
-		ReadTimeout:                  readTimeout,
-		WriteTimeout:                 limits.write,
-		IdleTimeout:                  idleTimeout,
-		MaxHeaderBytes:               maxHeaderBytes,
-		ConnState:                    bounded.observe,
-		BaseContext:                  func(net.Listener) context.Context { return base },
-		ErrorLog:                     slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
-		DisableGeneralOptionsHandler: true,
-	}
-	stopped := make(chan error, 1)
-	serving, cancel := context.WithCancel(ctx)
-	go func() {
-		<-serving.Done()
-		within, cancel := context.WithTimeout(base, limits.drain)
-		defer cancel()
-		err := server.Shutdown(within)
-		if err != nil {
-			err = errors.Join(fmt.Errorf("requests were aborted after %v: %w", limits.drain, err), server.Close())
-		}
-		stopped <- err
-	}()
-	err := server.Serve(bounded)
-	cancel()
-	if stopErr := <-stopped; errors.Is(err, http.ErrServerClosed) {
-		return stopErr
-	}
-	return err
 }

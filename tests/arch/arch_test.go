@@ -76,7 +76,7 @@ var rules = []rule{
 
 	{"infrastructure/relay", []string{domain, application, changefeed, infra + "process/failpoint", otel}},
 	{"infrastructure/operator", []string{domain, application, changefeed, infra + "process/config", infra + "relay/relayport"}},
-	{"infrastructure/page", []string{domain, infra + "httpapi/auth", infra + "httpapi/hostguard"}},
+	{"infrastructure/page", []string{domain, infra + "httpapi/auth", infra + "httpapi/hostguard", infra + "httpapi/limit"}},
 	{"infrastructure/page/operations", []string{domain, application, changefeed, infra + "operator", infra + "page", "golang.org/x/sync/errgroup", "github.com/prometheus/"}},
 
 	{"infrastructure/process/azure", []string{azure}},
@@ -115,7 +115,7 @@ func doctor(system string, more ...string) rule {
 // emulator is the rule of one emulator: its own tree, Pebble, and the vendor's SDK, which
 // gives a test a ready client.
 func emulator(name string, more ...string) rule {
-	return rule{"infrastructure/emulator/" + name, append(more, infra+"emulator/", infra+"httpapi/hostguard", "github.com/cockroachdb/pebble/v2")}
+	return rule{"infrastructure/emulator/" + name, append(more, infra+"emulator/", infra+"httpapi/hostguard", infra+"httpapi/limit", "github.com/cockroachdb/pebble/v2")}
 }
 
 // forbidden are packages that a folder must not import, although they belong to the standard

@@ -1,0 +1,159 @@
+package limit
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// state of a connection, see the package.
+type state int
+
+const (
+	idle state = iota
+	receiving
+	working
+)
+
+// conn is an accepted connection.
+type conn struct {
+	net.Conn
+	owner   *Listener
+	address string
+
+	share string    // caller, or address without one; guarded by owner.mu, as are the next two
+	state state     // of its request
+	since time.Time // when the state began
+
+	writing atomic.Int64 // when the client took the last byte, in Unix nanoseconds; 0: nothing is to be taken
+	mu      sync.Mutex   // guards last
+	last    time.Time    // write deadline set by the owner of the connection; zero: none
+}
+
+func (l *Listener) wrap(accepted net.Conn) *conn {
+	address := "from nowhere" // a pipe may have no address
+	if remote := accepted.RemoteAddr(); remote != nil {
+		address = AddressOf(remote.String())
+	}
+	if tcp, ok := accepted.(*net.TCPConn); ok && l.options.Buffer > 0 {
+		_ = tcp.SetWriteBuffer(l.options.Buffer) // without it the connection only costs more
+		_ = tcp.SetReadBuffer(l.options.Buffer)
+	}
+	return &conn{Conn: accepted, owner: l, address: address, share: address, since: time.Now()}
+}
+
+// enter begins a state. The caller must hold owner.mu.
+func (c *conn) enter(s state) {
+	if c.state != s {
+		c.state, c.since = s, time.Now()
+	}
+}
+
+// rank orders the connections of a share: that with the lowest rank is displaced first.
+func (c *conn) rank() int {
+	rank := min(int(c.state), int(receiving))
+	if c.share != c.address {
+		rank += 2
+	}
+	return rank
+}
+
+// patience is how long a client may take no byte of an answer and keep its protection.
+const patience = time.Second
+
+func (c *conn) stalled(now time.Time) bool {
+	writing := c.writing.Load()
+	return writing != 0 && now.Sub(time.Unix(0, writing)) > patience
+}
+
+// Write fails once the client has taken no byte for Options.Progress. There is no limit for the
+// whole, because a slow client that makes progress is not an attack, and a live view never ends.
+func (c *conn) Write(p []byte) (n int, err error) {
+	progress := c.owner.options.Progress
+	if progress < 0 {
+		return c.Conn.Write(p)
+	}
+	defer c.writing.Store(0)
+	for {
+		began := time.Now()
+		c.writing.Store(began.UnixNano())
+		c.setDeadline(began.Add(progress))
+		var taken int
+		taken, err = c.Conn.Write(p[n:])
+		n += taken
+		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || c.expired() {
+			return n, err
+		}
+		if taken == 0 {
+			c.reset("the client takes no byte of the answer")
+			return n, err
+		}
+	}
+}
+
+// setDeadline sets the earlier one of the deadline and that of the owner.
+func (c *conn) setDeadline(deadline time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.last.IsZero() && c.last.Before(deadline) {
+		deadline = c.last
+	}
+	_ = c.Conn.SetWriteDeadline(deadline) // fails only if the connection is closed
+}
+
+func (c *conn) expired() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.last.IsZero() && !time.Now().Before(c.last)
+}
+
+// SetWriteDeadline bounds the whole of all writes, besides the progress of each.
+func (c *conn) SetWriteDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = t
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline sets both deadlines.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
+}
+
+// CloseWrite ends the sending side. net/http needs it to deliver an answer to a request whose
+// body it does not read.
+func (c *conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return errors.ErrUnsupported
+}
+
+// Close closes the connection, and uncounts it.
+func (c *conn) Close() error {
+	c.owner.mu.Lock()
+	c.owner.forget(c)
+	c.owner.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// reset closes the connection because of a limit. The kernel drops the bytes that the client has
+// not taken; otherwise it would keep them for minutes.
+func (c *conn) reset(reason string) {
+	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.Close()
+	c.record(reason)
+}
+
+// record logs that a limit closed the connection, sampled.
+func (c *conn) record(reason string) {
+	if ok, before := c.owner.closed.Line(); ok {
+		c.owner.options.Logger.Warn("connection closed by the limits", slog.String("reason", reason), slog.Int64("left_out", before))
+	}
+}

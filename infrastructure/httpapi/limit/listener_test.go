@@ -1,0 +1,235 @@
+package limit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// An IPv6 caller has one key for its network, in any notation. An IPv4 caller has the same key
+// if it is connected to an IPv6 listener.
+func TestKeyIsIPv4AddressOrIPv6Network(t *testing.T) {
+	for from, want := range map[string]string{
+		"192.0.2.1:5":             "from 192.0.2.1",
+		"[::ffff:192.0.2.1]:6":    "from 192.0.2.1",
+		"[2001:db8:0:1::7]:1":     "from 2001:db8:0:1::/64",
+		"[2001:db8:0:1:9::8]:2":   "from 2001:db8:0:1::/64",
+		"[2001:db8:0:2::7]:1":     "from 2001:db8:0:2::/64",
+		"[fe80::1%eth0]:1":        "from fe80::/64",
+		"a pipe without a number": "from a pipe without a number",
+	} {
+		if got := AddressOf(from); got != want {
+			t.Errorf("%s is %q, want %q", from, got, want)
+		}
+	}
+}
+
+// addressed is a pipe whose remote address is given.
+type addressed struct {
+	net.Conn
+	from string
+}
+
+func (a addressed) RemoteAddr() net.Addr { return a }
+func (addressed) Network() string        { return "test" }
+func (a addressed) String() string       { return a.from }
+
+// party is a listener whose connections have one letter each. A connection in upper case has the
+// caller of that letter.
+type party struct {
+	*Listener
+	t     *testing.T
+	conns map[*conn]string
+	peers map[string]net.Conn
+}
+
+func newParty(t *testing.T, o *Options) *party {
+	return &party{Listener: Listen(nil, o), t: t, conns: map[*conn]string{}, peers: map[string]net.Conn{}}
+}
+
+// join opens a connection from an address and returns the name of the displaced one, "refused"
+// or "".
+func (p *party) join(name, address, caller string) string {
+	p.t.Helper()
+	one, peer := net.Pipe()
+	p.t.Cleanup(func() { _, _ = one.Close(), peer.Close() })
+	c := p.wrap(addressed{one, address + ":1"})
+	time.Sleep(time.Millisecond) // of a bubble, so that each is older than the next
+	admitted, displaced := p.admit(c)
+	if !admitted {
+		return "refused"
+	}
+	p.conns[c], p.peers[name] = name, peer
+	if caller != "" {
+		p.ConnState(c, http.StateActive)
+		Identify(p.ConnContext(p.t.Context(), c), caller)
+	}
+	return p.conns[displaced]
+}
+
+func (p *party) named(name string) *conn {
+	for c, n := range p.conns {
+		if n == name {
+			return c
+		}
+	}
+	p.t.Fatalf("no connection %s", name)
+	return nil
+}
+
+func (p *party) context(name string) context.Context {
+	return p.ConnContext(p.t.Context(), p.named(name))
+}
+
+func TestLargestShareLosesAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, &Options{Connections: 6})
+		for _, one := range []struct{ name, address, caller, displaced string }{
+			{"x1", "192.0.2.1", "", ""},
+			{"a1", "192.0.2.9", "a", ""},
+			{"a2", "192.0.2.9", "a", ""},
+			{"b1", "192.0.2.9", "b", ""},
+			{"a3", "192.0.2.9", "a", ""},
+			{"x2", "192.0.2.1", "", ""},
+			{"c1", "192.0.2.9", "c", "a1"}, // a has 3, the address 2
+			{"x3", "192.0.2.1", "", "x1"},  // its own address has 3 with it
+			{"d1", "192.0.2.9", "d", "x2"}, // a and the address have 2: those without a caller go first
+			{"e1", "192.0.2.9", "e", "a2"},
+			{"f1", "192.0.2.9", "f", "x3"}, // all have 1
+		} {
+			if got := p.join(one.name, one.address, one.caller); got != one.displaced {
+				t.Errorf("%s displaces %q, want %q", one.name, got, one.displaced)
+			}
+		}
+		if len(p.open) != 6 || len(p.addresses) != 1 || len(p.shares) != 6 {
+			t.Errorf("counted %d connections, %v, %v", len(p.open), p.addresses, p.shares)
+		}
+	})
+}
+
+func TestIdleConnectionsOfAShareGoFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, &Options{Connections: 3})
+		p.join("new", "192.0.2.1", "")
+		p.join("receiving", "192.0.2.1", "")
+		p.join("used", "192.0.2.1", "")
+		p.ConnState(p.named("receiving"), http.StateActive)
+		p.ConnState(p.named("used"), http.StateActive)
+		time.Sleep(time.Millisecond)
+		p.ConnState(p.named("used"), http.StateIdle)
+		time.Sleep(time.Millisecond)
+		got := []string{p.join("1", "192.0.2.1", ""), p.join("2", "192.0.2.1", ""), p.join("3", "192.0.2.1", "")}
+		if !slices.Equal(got, []string{"new", "used", "1"}) {
+			t.Errorf("displaced %v", got)
+		}
+		_ = p.named("receiving").Close()
+		_ = p.named("receiving").Close()
+		if got := p.join("4", "192.0.2.1", ""); got != "" || len(p.open) != 3 || p.shares["from 192.0.2.1"] != 3 {
+			t.Errorf("displaced %q with %d open after one was closed, share %v", got, len(p.open), p.shares)
+		}
+	})
+}
+
+// A request in progress is not ended for a new connection, unless its client does not read the
+// answer.
+func TestWorkingConnectionIsDisplacedOnlyIfItsClientStalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, &Options{Connections: 2, Progress: time.Hour})
+		for _, name := range []string{"one", "other"} {
+			p.join(name, "192.0.2.1", "a")
+			Protect(p.context(name))
+		}
+		if got := p.join("1", "192.0.2.2", ""); got != "refused" {
+			t.Errorf("displaced %q", got)
+		}
+		ended := make(chan error, 1)
+		go func() {
+			_, err := p.named("other").Write([]byte("an answer"))
+			ended <- err
+		}()
+		time.Sleep(patience)
+		if got := p.join("2", "192.0.2.2", ""); got != "" && got != "other" {
+			t.Errorf("displaced %q", got)
+		}
+		time.Sleep(patience)
+		if got := p.join("3", "192.0.2.2", ""); got != "2" && got != "other" {
+			t.Errorf("displaced %q", got)
+		}
+		p.named("other").reset("end")
+		if <-ended == nil {
+			t.Error("the answer that no one read was written")
+		}
+		p.ConnState(p.named("one"), http.StateIdle)
+		p.ConnState(p.named("one"), http.StateActive)
+		p.join("4", "192.0.2.2", "")
+		if got := p.join("5", "192.0.2.2", ""); got == "refused" {
+			t.Error("the protection outlives the request")
+		}
+	})
+}
+
+func TestAddressBoundDisplacesOnlyOfThatAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, &Options{PerAddress: 2})
+		for _, one := range []struct{ name, address, displaced string }{
+			{"a1", "192.0.2.1", ""}, {"b1", "192.0.2.2", ""}, {"a2", "192.0.2.1", ""}, {"b2", "192.0.2.2", ""}, {"c", "192.0.2.3", ""}, {"a3", "192.0.2.1", "a1"},
+		} {
+			if got := p.join(one.name, one.address, ""); got != one.displaced {
+				t.Errorf("%s displaces %q, want %q", one.name, got, one.displaced)
+			}
+		}
+	})
+}
+
+func TestClientThatTakesNoByteIsReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		p := newParty(t, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		p.join("slow", "192.0.2.1", "")
+		began := time.Now()
+		go func() { // a byte every four seconds, a hundred times
+			time.Sleep(500 * time.Millisecond) // never at the time of a deadline
+			for range 100 {
+				time.Sleep(4 * time.Second)
+				_, _ = io.ReadFull(p.peers["slow"], make([]byte, 1))
+			}
+		}()
+		n, err := p.named("slow").Write(make([]byte, 1000))
+		if took := time.Since(began); n != 100 || !errors.Is(err, os.ErrDeadlineExceeded) || took != 410*time.Second {
+			t.Errorf("wrote %d bytes in %v: %v; want 100 in 410 s", n, took, err)
+		}
+		if len(p.open) != 0 || !strings.Contains(log.String(), "takes no byte") {
+			t.Errorf("%d connections are open; log %s", len(p.open), log.String())
+		}
+	})
+}
+
+// The deadline that the owner of a connection sets bounds the whole.
+func TestOwnDeadlineEndsASlowWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, nil)
+		p.join("slow", "192.0.2.1", "")
+		began := time.Now()
+		if err := p.named("slow").SetDeadline(began.Add(7 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			time.Sleep(4 * time.Second)
+			_, _ = io.ReadFull(p.peers["slow"], make([]byte, 1))
+		}()
+		n, err := p.named("slow").Write(make([]byte, 1000))
+		if took := time.Since(began); n != 1 || !errors.Is(err, os.ErrDeadlineExceeded) || took != 7*time.Second {
+			t.Errorf("wrote %d bytes in %v: %v", n, took, err)
+		}
+	})
+}

@@ -1,0 +1,88 @@
+package limit
+
+import (
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+)
+
+// maxBuckets bounds the memory of Rates. At the limit, full buckets are dropped;
+// that loses nothing, because a new bucket is full too.
+const maxBuckets = 4096
+
+// Rates has a token bucket per key: a caller, or an address. It is safe for concurrent use.
+type Rates struct {
+	limit rate.Limit
+	burst int
+
+	mu      sync.Mutex // guards buckets
+	buckets map[string]*rate.Limiter
+}
+
+// NewRates returns buckets of burst tokens that refill at a rate.
+func NewRates(perSecond float64, burst int) *Rates {
+	return &Rates{limit: rate.Limit(perSecond), burst: burst, buckets: map[string]*rate.Limiter{}}
+}
+
+// Take spends one token of key. Without a token it spends none and returns the
+// wait for the next one.
+func (l *Rates) Take(key string) time.Duration {
+	now := time.Now()
+	reservation := l.bucket(key, now).ReserveN(now, 1)
+	wait := reservation.DelayFrom(now)
+	if wait > 0 {
+		reservation.CancelAt(now)
+	}
+	return wait
+}
+
+func (l *Rates) bucket(key string, now time.Time) *rate.Limiter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	bucket, ok := l.buckets[key]
+	if !ok {
+		if len(l.buckets) >= maxBuckets {
+			l.forgetFull(now)
+		}
+		bucket = rate.NewLimiter(l.limit, l.burst)
+		l.buckets[key] = bucket
+	}
+	return bucket
+}
+
+func (l *Rates) forgetFull(now time.Time) {
+	for key, bucket := range l.buckets {
+		if bucket.TokensAt(now) >= float64(l.burst) {
+			delete(l.buckets, key)
+		}
+	}
+}
+
+// maxLines bounds the log lines of a Sampler in a second.
+const maxLines = 10
+
+// Sampler bounds log lines that clients can cause without a credential, because the log of an
+// attack could otherwise fill a disk. The zero value is ready. It is safe for concurrent use.
+type Sampler struct {
+	mu      sync.Mutex // guards the fields below
+	began   time.Time  // of the current second
+	lines   int        // in it
+	leftOut int64      // since the last line
+}
+
+// Line reports whether to write a line now, and how many were left out before it.
+func (s *Sampler) Line() (ok bool, leftOut int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if now := time.Now(); now.Sub(s.began) >= time.Second {
+		s.began, s.lines = now, 0
+	}
+	if s.lines >= maxLines {
+		s.leftOut++
+		return false, 0
+	}
+	s.lines++
+	leftOut, s.leftOut = s.leftOut, 0
+	return true, leftOut
+}
