@@ -42,12 +42,19 @@
 // Every answer has a content security policy that allows scripts, styles and pictures of
 // this origin only: no inline script, no style attribute. (Use SVG with presentation
 // attributes, <meter> and <progress> for sizes that depend on data.) Every POST must come
-// from the page's own origin and carry the token of this process. Reading needs the scope
+// from the page's own origin and carry the token of its session. Reading needs the scope
 // operations.read and acting operations.write, see package auth. With auth.Open, or on
 // a loopback address, the page serves only known hosts, see package hostguard.
 //
 // Scripts are ES modules without a build step. A section's Assets are served under
 // /assets/PATH/; its Module is loaded by its views.
+//
+// # Limits
+//
+// [Page.Run] bounds connections, writes and buffers, see package limit. Half of the connections
+// may be live views, and a reader may have as many of them as are free. The reader of a live view
+// is judged again each minute, and a sign-out ends those of its session. Wrong credentials have
+// a rate per address. Refusals are logged, sampled.
 //
 // Goroutines: each job has one, and Close waits for them. A stream runs in its request and
 // ends with Close.

@@ -25,7 +25,7 @@ func (p *Page) functions() template.FuncMap {
 		},
 		"segment": url.PathEscape,
 		"token": func() template.HTML {
-			return template.HTML(`<input type="hidden" name="token" value="` + p.token + `">`) //nolint:gosec // rand.Text is letters and digits
+			return template.HTML(`<input type="hidden" name="token" value="` + p.blank + `">`) //nolint:gosec // rand.Text is letters and digits
 		},
 		"count": count, "age": age, "span": Span, "moment": moment, "spark": spark, "rate": Rate,
 	}

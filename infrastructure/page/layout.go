@@ -53,7 +53,7 @@ func (p *Page) write(w http.ResponseWriter, r *http.Request, f *frame) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Accept")
 	w.WriteHeader(f.Status)
-	_, _ = w.Write(page) // fails only if the client has disconnected
+	_, _ = w.Write(p.fill(r, page)) // fails only if the client has disconnected
 }
 
 // execute renders a template of this package, or answers 500.
@@ -91,11 +91,23 @@ func (p *Page) render(w http.ResponseWriter, r *http.Request, status int, title,
 }
 
 func (p *Page) refuse(w http.ResponseWriter, r *http.Request, refused *Refusal) {
+	switch refused.Status {
+	case http.StatusForbidden, http.StatusMisdirectedRequest, http.StatusTooManyRequests, http.StatusServiceUnavailable:
+		p.record(r, refused.Status, refused.Title)
+	default: // a fault of the request or of a dependency
+	}
 	if streamWanted(r) {
 		http.Error(w, refused.Error(), refused.Status)
 		return
 	}
 	p.render(w, r, refused.Status, refused.Title, "refused.html", refused, nil)
+}
+
+// record logs a refusal, sampled, because a client can cause any number of them.
+func (p *Page) record(r *http.Request, status int, reason string) {
+	if ok, before := p.refusals.Line(); ok {
+		p.options.Log.WarnContext(r.Context(), "request refused", "status", status, "reason", reason, "path", r.URL.Path, "from", r.RemoteAddr, "caller", callerOf(r).ID, "left_out", before)
+	}
 }
 
 // serveAssets serves embedded files. They have no modification time, so a browser requests

@@ -27,7 +27,14 @@ type Options struct {
 	// AllowedHosts are host names to answer to with auth.Open, or on a loopback address, besides
 	// localhost and loopback addresses; * is any. Default none.
 	AllowedHosts []string
-	// Log receives the audit record of acts, and failures; default none.
+	// MaxConnections bounds the open connections, as in the options of package httpapi; half of
+	// them may be live views. Default 500.
+	MaxConnections int
+	// MaxConnectionsPerAddress bounds those of one address; default only MaxConnections, because
+	// behind a proxy all clients have one address.
+	MaxConnectionsPerAddress int
+	// Log receives the audit record of acts, failures, and refusals, which are sampled; default
+	// none.
 	Log *slog.Logger
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/httpapi/hostguard"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // Page is an http.Handler that serves all sections. It is safe for concurrent use.
@@ -26,15 +27,18 @@ type Page struct {
 	mux      *http.ServeMux
 	layout   *template.Template
 	files    map[string]*template.Template // by section path
-	token    string                        // CSRF token of every form
+	blank    string                        // stands for the token of a form until the page is sent
+	secret   []byte                        // of these tokens
 	process  string                        // random id, so that a tab notices a restart
 	sessions *sessions
 	jobs     *jobs
+	guesses  *limit.Rates  // of wrong credentials by address
+	streams  *limit.Places // of live views by reader
+	refusals limit.Sampler // of log lines
 
 	life    context.Context //nolint:containedctx // of streams and jobs; ended by Close
 	end     context.CancelFunc
-	streams atomic.Int64 // open ones
-	local   atomic.Bool  // Run serves on a loopback address
+	local   atomic.Bool // Run serves on a loopback address
 	running sync.WaitGroup
 }
 
@@ -48,10 +52,12 @@ func New(options *Options) (*Page, error) {
 	o := *options
 	o.Title = cmp.Or(o.Title, "Feedbox")
 	o.Auth = cmp.Or[auth.Authenticator](o.Auth, auth.Open{})
+	o.MaxConnections = cmp.Or(o.MaxConnections, 500)
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Page{
 		options: o, mux: http.NewServeMux(), files: map[string]*template.Template{},
-		token: rand.Text(), process: rand.Text(), sessions: newSessions(), jobs: &jobs{},
+		blank: rand.Text(), secret: []byte(rand.Text()), process: rand.Text(), sessions: newSessions(), jobs: &jobs{},
+		guesses: limit.NewRates(guessRate, guessBurst), streams: limit.NewPlaces(o.MaxConnections / 2),
 	}
 	if !prefixForm.MatchString(o.Prefix) {
 		return nil, fmt.Errorf("prefix %q: it must begin with a slash, not end with one, and contain only letters, digits and -._~", o.Prefix)
@@ -158,31 +164,19 @@ func (p *Page) notFound(w http.ResponseWriter, r *http.Request) {
 	p.refuse(w, r, &Refusal{Status: http.StatusNotFound, Title: "Page not found", Detail: "The address does not exist, or does not accept " + r.Method + ".", Next: "Use the navigation."})
 }
 
-// drainTimeout bounds how long a shutdown waits for open requests.
-const drainTimeout = 5 * time.Second
+const (
+	// drainTimeout bounds how long a shutdown waits for open requests.
+	drainTimeout = 5 * time.Second
+	// bodyTimeout is for a form with the document of an event.
+	bodyTimeout = 30 * time.Second
+)
 
 // Run serves the page on listener until ctx ends, and closes the page. It owns the
 // listener.
 func (p *Page) Run(ctx context.Context, listener net.Listener) error {
 	p.local.Store(hostguard.Guards(listener))
-	server := &http.Server{
-		Handler: p, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: viewTimeout + 15*time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		ErrorLog: slog.NewLogLogger(p.options.Log.Handler(), slog.LevelWarn),
-	}
-	stopped := make(chan error, 1)
-	serving, cancel := context.WithCancel(ctx)
-	go func() {
-		<-serving.Done()
-		p.Close() // first, because Shutdown would wait for the streams
-		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
-		defer cancel()
-		stopped <- errors.Join(server.Shutdown(within), server.Close())
-	}()
-	err := server.Serve(listener)
-	cancel()
-	if stopErr := <-stopped; errors.Is(err, http.ErrServerClosed) {
-		return stopErr
-	}
-	return err
+	return limit.Serve(ctx, listener, p, &limit.Options{
+		Connections: p.options.MaxConnections, PerAddress: p.options.MaxConnectionsPerAddress, Body: bodyTimeout, Head: 32 << 10, Logger: p.options.Log,
+		Drain: drainTimeout, Stopping: p.Close, // first, because the drain would wait for the streams
+	})
 }

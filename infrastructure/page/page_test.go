@@ -6,16 +6,21 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -30,8 +35,26 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type site struct {
 	*httptest.Server
 	count  atomic.Int64
-	record bytes.Buffer
+	record record
 	page   *page.Page
+}
+
+// record is a log that requests write while the test reads it.
+type record struct {
+	mu   sync.Mutex // guards text
+	text bytes.Buffer
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
 }
 
 func newSite(t *testing.T, adjust func(o *page.Options)) *site {
@@ -234,6 +257,200 @@ func TestSignInReturnsOnlyToThePage(t *testing.T) {
 		if got := reply.Header.Get("Location"); got != want {
 			t.Errorf("back %q leads to %q, want %q", back, got, want)
 		}
+	}
+}
+
+// people authenticates the readers ann and bea by a key in the form NAME-key. The test can revoke
+// the keys of one of them.
+type people struct{ revoked atomic.Value }
+
+func (p *people) Authenticate(_ context.Context, r *http.Request) (auth.Principal, error) {
+	name, ok := strings.CutSuffix(r.Header.Get(auth.HeaderAPIKey), "-key")
+	switch {
+	case r.Header.Get(auth.HeaderAPIKey) == "":
+		return auth.Principal{}, auth.ErrNoCredential
+	case !ok || p.revoked.Load() == name:
+		return auth.Principal{}, auth.ErrBadCredential
+	}
+	return auth.Principal{ID: name, ReadsAll: true, WritesAll: true}, nil
+}
+
+func (*people) Challenge() string { return "ApiKey" }
+
+// signedIn returns a client with the session of a person.
+func (s *site) signedIn(t *testing.T, name string) *http.Client {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar, Transport: s.Client().Transport}
+	if status, body := s.as(t, client, "/ops/sign-in", url.Values{"credential": {name + "-key"}, "token": {s.tokenFor(t, client)}, "back": {"/ops/"}}); status != http.StatusOK {
+		t.Fatalf("sign-in of %s: %d %s", name, status, body)
+	}
+	return client
+}
+
+// as posts a form in the session of a client.
+func (s *site) as(t *testing.T, client *http.Client, path string, form url.Values) (int, string) {
+	t.Helper()
+	reply, err := client.PostForm(s.URL+path, form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	body, _ := io.ReadAll(reply.Body)
+	return reply.StatusCode, string(body)
+}
+
+// tokenFor returns the token of the forms that a client gets.
+func (s *site) tokenFor(t *testing.T, client *http.Client) string {
+	t.Helper()
+	reply, err := client.Get(s.URL + "/ops/set?to=5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	body, _ := io.ReadAll(reply.Body)
+	found := hidden.FindStringSubmatch(string(body))
+	if found == nil {
+		t.Fatalf("no token in %s", body)
+	}
+	return found[2]
+}
+
+// open opens a stream of the live view and reads its first content.
+func (s *site) open(t *testing.T, client *http.Client, headers ...string) (status int, lines *bufio.Scanner) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/ops/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	reply, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = reply.Body.Close() })
+	lines = bufio.NewScanner(reply.Body)
+	for reply.StatusCode == http.StatusOK && lines.Scan() && !strings.Contains(lines.Text(), `id="h"`) {
+	}
+	return reply.StatusCode, lines
+}
+
+func TestFormTokenBelongsToASession(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
+	ann, bea := s.signedIn(t, "ann"), s.signedIn(t, "bea")
+	stamp := hidden.FindAllStringSubmatch(func() string { _, b := s.get(t, "/ops/set?to=5", auth.HeaderAPIKey, "ann-key"); return b }(), -1)[1][2]
+	form := url.Values{"who": {"bea"}, "why": {"a test"}, "to": {"5"}, "stamp": {stamp}}
+	for name, token := range map[string]string{"another session": s.tokenFor(t, ann), "no session": s.tokenFor(t, s.Client()), "another session of the person": s.tokenFor(t, s.signedIn(t, "bea"))} {
+		form.Set("token", token)
+		if status, body := s.as(t, bea, "/ops/set", form); status != http.StatusForbidden || !strings.Contains(body, "stale") {
+			t.Errorf("token of %s: %d %s", name, status, body)
+		}
+	}
+	form.Set("token", s.tokenFor(t, bea))
+	if status, body := s.as(t, bea, "/ops/set", form); status != http.StatusOK || !strings.Contains(body, "it is five") {
+		t.Errorf("own token: %d %s", status, body)
+	}
+}
+
+func TestSignOutEndsTheStreamsOfTheSession(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
+	ann, other := s.signedIn(t, "ann"), s.signedIn(t, "ann")
+	_, ended := s.open(t, ann)
+	_, kept := s.open(t, other)
+	if status, _ := s.as(t, ann, "/ops/sign-out", url.Values{"token": {s.tokenFor(t, ann)}}); status != http.StatusUnauthorized {
+		t.Fatalf("sign-out leads to %d", status)
+	}
+	reload := false
+	for ended.Scan() { // until the stream ends
+		reload = reload || strings.Contains(ended.Text(), "event: process")
+	}
+	if !reload || ended.Err() != nil {
+		t.Errorf("the browser is not asked to load the page again: %v", ended.Err())
+	}
+	s.count.Store(7)
+	for kept.Scan() && !strings.Contains(kept.Text(), `<h1 id="h">7`) {
+	}
+	if kept.Err() != nil {
+		t.Errorf("the stream of another session ended: %v", kept.Err())
+	}
+}
+
+// A stream ends within a minute of the expiry of its credential.
+func TestReaderOfAStreamIsJudgedEachMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		who := &people{}
+		p, err := page.New(&page.Options{Auth: who, Sections: []page.Section{{
+			Title: "Counter", Templates: fstest.MapFS{"counter.html": {Data: []byte(`<h1>0</h1>`)}},
+			Views: []page.View{{Template: "counter.html", Every: time.Second, Data: func(*http.Request) (any, error) { return 0, nil }}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		ended := make(chan time.Time, 1)
+		go func() {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+			r.Header.Set("Accept", "text/event-stream")
+			r.Header.Set(auth.HeaderAPIKey, "ann-key")
+			p.ServeHTTP(httptest.NewRecorder(), r)
+			ended <- time.Now()
+		}()
+		began := time.Now()
+		time.Sleep(10*time.Minute + time.Second)
+		select {
+		case at := <-ended:
+			t.Fatalf("the stream of a valid reader ended after %v", at.Sub(began))
+		default:
+		}
+		who.revoked.Store("ann")
+		time.Sleep(time.Minute)
+		p.Close() // ends every stream
+		if took := (<-ended).Sub(began); took != 11*time.Minute {
+			t.Errorf("ended after %v, want 11 minutes", took)
+		}
+	})
+}
+
+func TestReaderHasAsManyStreamsAsAreFree(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth, o.MaxConnections = &people{}, 16 }) // 8 streams
+	for i := range 6 {
+		if status, _ := s.open(t, s.Client(), auth.HeaderAPIKey, "ann-key"); (status == http.StatusOK) != (i < 4) || i >= 4 && status != http.StatusTooManyRequests {
+			t.Errorf("stream %d: %d", i+1, status)
+		}
+	}
+	if status, _ := s.open(t, s.Client(), auth.HeaderAPIKey, "bea-key"); status != http.StatusOK {
+		t.Errorf("another reader: %d", status)
+	}
+	s.page.Close()
+	if log := s.record.String(); !strings.Contains(log, "Too many open tabs") {
+		t.Errorf("no line about the refusal: %s", log)
+	}
+}
+
+// Guesses are refused with 429 and a sampled log line, and a right credential is still accepted.
+func TestWrongCredentialsHaveARate(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
+	token := s.tokenFor(t, s.Client())
+	statuses := map[int]int{}
+	for i := range 200 {
+		status, _ := s.as(t, s.Client(), "/ops/sign-in", url.Values{"credential": {fmt.Sprint("guess", i)}, "token": {token}})
+		statuses[status]++
+	}
+	if statuses[http.StatusTooManyRequests] == 0 || statuses[http.StatusUnauthorized] < 10 || len(statuses) != 2 {
+		t.Errorf("answers to 200 guesses: %v", statuses)
+	}
+	s.signedIn(t, "ann")
+	s.page.Close()
+	if log := s.record.String(); !strings.Contains(log, "wrong credential") || strings.Contains(log, "guess1") {
+		t.Errorf("log of guesses: %.2000s", log)
 	}
 }
 

@@ -2,13 +2,16 @@ package page
 
 import (
 	"crypto/rand"
+	"errors"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 	"unicode"
 
 	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // A browser cannot send an Authorization header when it follows a link. So a person may
@@ -22,29 +25,50 @@ const (
 	maxSessions = 1000
 )
 
+// Wrong credentials have a rate per address; more are answered with 429. A right credential is
+// accepted at any rate: behind a proxy all people have one address, and an attacker must not
+// keep them out. So the rate saves work and log lines. Guessing is hopeless because credentials
+// are random and long.
+const (
+	guessRate  = 0.2 // per second
+	guessBurst = 10
+)
+
 type session struct {
+	id            string
 	header, value string
 	until         time.Time
+	ended         chan struct{} // closed when it is removed
 }
 
 type sessions struct {
 	mu   sync.Mutex
-	byID map[string]session
+	byID map[string]*session
 }
 
-func newSessions() *sessions { return &sessions{byID: map[string]session{}} }
+func newSessions() *sessions { return &sessions{byID: map[string]*session{}} }
+
+// of returns the session of a request. It returns nil if there is none, or if the request has a
+// credential of its own.
+func (s *sessions) of(r *http.Request) *session {
+	cookie, err := r.Cookie(cookieName)
+	if err != nil || r.Header.Get("Authorization") != "" || r.Header.Get(auth.HeaderAPIKey) != "" {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found := s.byID[cookie.Value]
+	if found == nil || time.Now().After(found.until) {
+		return nil
+	}
+	return found
+}
 
 // credential returns the request with the credential of its session. A request with a
 // credential of its own, or without a session, is returned unchanged.
 func (s *sessions) credential(r *http.Request) *http.Request {
-	cookie, err := r.Cookie(cookieName)
-	if err != nil || r.Header.Get("Authorization") != "" || r.Header.Get(auth.HeaderAPIKey) != "" {
-		return r
-	}
-	s.mu.Lock()
-	found, ok := s.byID[cookie.Value]
-	s.mu.Unlock()
-	if !ok || time.Now().After(found.until) {
+	found := s.of(r)
+	if found == nil {
 		return r
 	}
 	r = r.Clone(r.Context())
@@ -53,7 +77,7 @@ func (s *sessions) credential(r *http.Request) *http.Request {
 }
 
 // add starts a session. At the limit it evicts the oldest one.
-func (s *sessions) add(one session) (id string) {
+func (s *sessions) add(one *session) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.byID) >= maxSessions {
@@ -63,20 +87,36 @@ func (s *sessions) add(one session) (id string) {
 				oldest = id
 			}
 		}
-		delete(s.byID, oldest)
+		s.end(oldest)
 	}
-	id = rand.Text()
-	s.byID[id] = one
-	return id
+	one.id, one.ended = rand.Text(), make(chan struct{})
+	s.byID[one.id] = one
+	return one.id
 }
 
 func (s *sessions) remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.byID, id)
+	s.end(id)
+}
+
+// end removes a session and ends its streams. The caller must hold the mutex.
+func (s *sessions) end(id string) {
+	if found := s.byID[id]; found != nil {
+		close(found.ended)
+		delete(s.byID, id)
+	}
 }
 
 func (p *Page) askToSignIn(w http.ResponseWriter, r *http.Request, status int, why error) {
+	if errors.Is(why, auth.ErrBadCredential) {
+		if wait := p.guesses.Take(limit.AddressOf(r.RemoteAddr)); wait > 0 {
+			w.Header().Set("Retry-After", strconv.Itoa(int(wait.Seconds())+1))
+			p.refuse(w, r, &Refusal{Status: http.StatusTooManyRequests, Title: "Too many wrong credentials", Detail: "This address has sent too many of them.", Next: "Wait a moment, then sign in with a credential that is valid."})
+			return
+		}
+		p.record(r, status, "wrong credential")
+	}
 	if streamWanted(r) {
 		http.Error(w, why.Error(), status)
 		return
@@ -98,7 +138,7 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 		p.refuse(w, r, refused)
 		return
 	}
-	one := session{header: "Authorization", value: "Bearer " + strings.TrimSpace(r.PostForm.Get("credential")), until: time.Now().Add(sessionLife)}
+	one := &session{header: "Authorization", value: "Bearer " + strings.TrimSpace(r.PostForm.Get("credential")), until: time.Now().Add(sessionLife)}
 	if p.options.Auth.Challenge() == "ApiKey" {
 		one.header, one.value = auth.HeaderAPIKey, strings.TrimSpace(r.PostForm.Get("credential"))
 	}

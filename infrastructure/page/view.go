@@ -9,6 +9,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"feedbox/infrastructure/httpapi/auth"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // shownView serves one view: as a page, or as the stream of its content.
@@ -21,7 +24,10 @@ type shownView struct {
 
 func (v *shownView) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.view.Every > 0 && streamWanted(r) {
-		v.page.stream(w, r, v.view.Every, func() ([]byte, error) { return v.content(r) })
+		v.page.stream(w, r, v.view.Every, func() ([]byte, error) {
+			content, err := v.content(r)
+			return v.page.fill(r, content), err
+		})
 		return
 	}
 	content, err := v.content(r)
@@ -53,8 +59,8 @@ func (v *shownView) content(r *http.Request) ([]byte, error) {
 }
 
 const (
-	// maxStreams bounds the open tabs of one process.
-	maxStreams = 500
+	// judgeEvery is the interval at which the reader of a stream is judged again.
+	judgeEvery = time.Minute
 	// keepAlive is the interval of comments on a stream without changes, because proxies
 	// close idle connections.
 	keepAlive = 15 * time.Second
@@ -65,18 +71,28 @@ func streamWanted(r *http.Request) bool {
 }
 
 // stream renders at once and then at the given pace, and sends each result that differs
-// from the last one. It returns when the client disconnects or the page is closed.
+// from the last one. It returns when the client disconnects, its session ends, its credential
+// is no longer valid, or the page is closed. A reader may have as many streams as are free.
 //
 //	event: process   id of this process; a page that another process rendered is stale
 //	event: content   content of the view, HTML
 //	event: trouble   error in place of content, text
 func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duration, render func() ([]byte, error)) {
-	if p.streams.Add(1) > maxStreams {
-		p.streams.Add(-1)
-		http.Error(w, "too many open tabs", http.StatusServiceUnavailable)
+	reader := callerOf(r).ID
+	if reader == auth.Anonymous {
+		reader = limit.AddressOf(r.RemoteAddr)
+	}
+	switch entered, free := p.streams.Enter(reader); {
+	case entered:
+		defer p.streams.Leave(reader)
+	case free:
+		p.refuse(w, r, &Refusal{Status: http.StatusTooManyRequests, Title: "Too many open tabs", Detail: "You have as many live views as are left for all others.", Next: "Close some of your tabs."})
+		return
+	default:
+		p.refuse(w, r, &Refusal{Status: http.StatusServiceUnavailable, Title: "Too many open tabs", Detail: "All live views are in use.", Next: "Try again in a moment."})
 		return
 	}
-	defer p.streams.Add(-1)
+	session := sessionOf(r)
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // not every server supports it
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -98,6 +114,9 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 	}
 	tick := time.NewTicker(every)
 	defer tick.Stop()
+	judge := time.NewTicker(judgeEvery)
+	defer judge.Stop()
+	leave := func() { _ = send("process", []byte("ended")) } // the browser loads the page again, and gets the sign-in form
 	var last string
 	sent := time.Now()
 	for {
@@ -119,6 +138,14 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 		}
 		select {
 		case <-tick.C:
+		case <-judge.C:
+			if !p.mayStillRead(r) {
+				leave()
+				return
+			}
+		case <-session:
+			leave()
+			return
 		case <-r.Context().Done():
 			return
 		case <-p.life.Done():

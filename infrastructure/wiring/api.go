@@ -84,6 +84,8 @@ func newAPIServer(cfg *config.API, m *mediator.Mediator, t *telemetry.Telemetry,
 		AllowedHosts:        allowedHosts(cfg.AllowedHosts, cfg.Listen, cfg.Auth.Insecure),
 		Audit:               cfg.Audit,
 		Home:                p.Home,
+
+		MaxConnectionsPerAddress: cfg.PerAddress,
 	})
 }
 

@@ -62,6 +62,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 	front, err := page.New(&page.Options{
 		Title: o.Title, Prefix: cfg.Prefix, Sections: append(ops.Sections(), o.After...), Links: o.Links, Actions: o.Actions,
 		Auth: who, AllowedHosts: allowedHosts(cfg.AllowedHosts, cfg.Listen, cfg.Auth.Insecure), Log: p.Log,
+		MaxConnections: cfg.MaxConnections, MaxConnectionsPerAddress: cfg.PerAddress,
 	})
 	if err != nil {
 		return nil, errors.Join(err, op.Close(context.Background())) //nolint:forbidigo // Close has a limit

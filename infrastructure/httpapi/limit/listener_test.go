@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -197,19 +198,25 @@ func TestClientThatTakesNoByteIsReset(t *testing.T) {
 		p := newParty(t, &Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		p.join("slow", "192.0.2.1", "")
 		began := time.Now()
-		go func() { // a byte every four seconds, a hundred times
+		var reading sync.WaitGroup
+		reading.Go(func() { // a byte every four seconds, a hundred times
 			time.Sleep(500 * time.Millisecond) // never at the time of a deadline
 			for range 100 {
 				time.Sleep(4 * time.Second)
-				_, _ = io.ReadFull(p.peers["slow"], make([]byte, 1))
+				if _, err := io.ReadFull(p.peers["slow"], make([]byte, 1)); err != nil {
+					return
+				}
 			}
-		}()
+		})
 		n, err := p.named("slow").Write(make([]byte, 1000))
 		if took := time.Since(began); n != 100 || !errors.Is(err, os.ErrDeadlineExceeded) || took != 410*time.Second {
 			t.Errorf("wrote %d bytes in %v: %v; want 100 in 410 s", n, took, err)
 		}
-		if len(p.open) != 0 || !strings.Contains(log.String(), "takes no byte") {
-			t.Errorf("%d connections are open; log %s", len(p.open), log.String())
+		open := len(p.open)
+		_ = p.named("slow").Close()
+		reading.Wait()
+		if open != 0 || !strings.Contains(log.String(), "takes no byte") {
+			t.Errorf("%d connections are open; log %s", open, log.String())
 		}
 	})
 }

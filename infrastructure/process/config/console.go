@@ -22,6 +22,9 @@ type Console struct {
 	Window     time.Duration `env:"CONSOLE_WINDOW" envDefault:"10m" min:"20s" max:"168h" doc:"duplicate detection window of the topic, for previews of what is sent again"`
 	TraceURL   Address       `env:"TRACE_URL" check:"anonymous" doc:"URL of a trace in the tool that shows traces, with {traceId} in the place of its id, for example http://jaeger:16686/trace/{traceId}; default none: the operations page shows the id without a link"`
 
+	MaxConnections int `env:"CONSOLE_MAX_CONNECTIONS" envDefault:"500" min:"2" max:"100000" doc:"open connections of the operations page; one more takes the place of one of the reader or address that has most; half of them may be live views"`
+	PerAddress     int `env:"MAX_CONNECTIONS_PER_ADDRESS" envDefault:"0" min:"0" max:"1000000" doc:"open connections of one address; one more takes the place of another of that address; 0 is no limit, because behind a proxy all clients have one address"`
+
 	OpsListen      string   `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
 	AllowedHosts   []string `env:"ALLOWED_HOSTS" doc:"host names that addresses on loopback serve besides localhost, separated by commas, such as that of a proxy on this machine; * is any; default none, because web pages can reach loopback addresses by DNS rebinding"`
 	PlaintextHosts []string `env:"PLAINTEXT_HOSTS" doc:"hosts besides this machine that may be reached without TLS, separated by commas; * is any; default none, because credentials and personal data are readable on the way"`
