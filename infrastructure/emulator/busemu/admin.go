@@ -12,6 +12,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu/internal/admin"
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
 	"feedbox/infrastructure/httpapi/hostguard"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // adminServer serves the admin API, /health, /$counters and AMQP over WebSockets on one
@@ -35,7 +36,8 @@ func (s *Server) startAdmin() error {
 			return err
 		}
 	}
-	if s.o.AdminTLS != nil {
+	bounded := s.bounded(l)
+	if l = bounded; s.o.AdminTLS != nil {
 		l = tls.NewListener(l, s.o.AdminTLS)
 	}
 	a := &adminServer{srv: s, listener: l}
@@ -44,7 +46,14 @@ func (s *Server) startAdmin() error {
 	mux.HandleFunc("GET /$counters/{path...}", a.counters)
 	mux.HandleFunc("GET "+websocketPath, a.websocket)
 	mux.Handle("/", s.adminAPI())
-	a.http = &http.Server{Handler: hostguard.Handler(mux, l, s.allowedHosts()...), ReadHeaderTimeout: handshakeTimeout, MaxHeaderBytes: maxUpgradeRequest, BaseContext: func(net.Listener) context.Context { return s.ctx }}
+	protected := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		limit.Protect(r.Context())
+		mux.ServeHTTP(w, r)
+	})
+	a.http = &http.Server{
+		Handler: hostguard.Handler(protected, l, s.allowedHosts()...), ReadHeaderTimeout: handshakeTimeout, MaxHeaderBytes: maxUpgradeRequest,
+		BaseContext: func(net.Listener) context.Context { return s.ctx }, ConnState: bounded.ConnState, ConnContext: bounded.ConnContext,
+	}
 	s.admin = a
 	s.wg.Go(func() {
 		if err := a.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 const (
@@ -83,6 +84,7 @@ type conn struct {
 // run serves the connection until either side ends it. It returns when its goroutines have
 // ended.
 func (c *conn) run() {
+	accepted := c.nc
 	defer func() { _ = c.nc.Close() }()
 	if err := c.startTransport(); err != nil {
 		c.log.Debug("connection closed during transport setup", "error", err)
@@ -93,6 +95,7 @@ func (c *conn) run() {
 		c.log.Debug("connection closed during handshake", "error", err)
 		return
 	}
+	limit.ProtectConn(accepted)
 	var wg sync.WaitGroup
 	wg.Go(func() { c.readLoop(fr) })
 	wg.Go(c.writeLoop)

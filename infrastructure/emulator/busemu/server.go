@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"feedbox/infrastructure/emulator/busemu/internal/broker"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // Server is a running emulator. Safe for concurrent use.
@@ -46,6 +47,9 @@ func (s *Server) start() error {
 			return err
 		}
 	}
+	if s.listener != nil {
+		s.listener = s.bounded(s.listener)
+	}
 	s.broker, err = broker.Open(&broker.Options{
 		Dir: s.o.DataDir, FS: s.o.FS, Premium: s.o.Premium, Partitions: s.o.Partitions,
 		Now: s.o.Now, DecodeFields: decodeFields, ApplyChanges: applyChanges, Logger: s.log,
@@ -65,6 +69,16 @@ func (s *Server) start() error {
 		s.wg.Go(func() { s.accept(s.listener) })
 	}
 	return nil
+}
+
+// maxConnections limits the open connections of a listener. Beyond it, a new one displaces one
+// that has not finished its handshake.
+const maxConnections = 4096
+
+// bounded returns a listener with limits. It has no limit on writes, because a paused receiver is
+// a fault that tests cause; the output that waits for it is bounded.
+func (s *Server) bounded(l net.Listener) *limit.Listener {
+	return limit.Listen(l, &limit.Options{Connections: maxConnections, Progress: -1, Buffer: -1, Logger: s.log})
 }
 
 func (s *Server) accept(l net.Listener) {

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/httpapi/hostguard"
+	"feedbox/infrastructure/httpapi/limit"
 )
 
 // instances numbers the emulators of this process, because azcosmos shares its caches
@@ -23,6 +24,12 @@ var instances atomic.Int64
 
 // maxStreams limits a connection of HTTP/2. It is the least that its RFC recommends.
 const maxStreams = 100
+
+// maxConnections limits the open connections of an address. Clients of tests open some hundreds.
+const maxConnections = 4096
+
+// takeTimeout limits the time in which a client takes no byte, in both versions of HTTP.
+const takeTimeout = 30 * time.Second
 
 // address is one address that the emulator listens on.
 type address struct {
@@ -40,6 +47,7 @@ type gateway struct {
 func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.srv.inflight.Add(1)
 	defer g.srv.inflight.Done()
+	limit.Protect(r.Context()) // a call may be delayed for as long as a test wants
 	if strings.HasPrefix(r.URL.Path, controlPath) {
 		g.srv.serveControl(w, r)
 		return
@@ -123,6 +131,11 @@ func (s *Server) regionListener(i int) (net.Listener, string, error) {
 func (s *Server) addAddress(listener net.Listener, g gateway) (err error) {
 	o := &s.options
 	guarded := hostguard.Handler(g, listener, append(slices.Clone(o.AllowedHosts), s.Addr(), o.Addr, o.ComputeAddr)...)
+	var bounded *limit.Listener
+	if _, reachable := listener.Addr().(*net.TCPAddr); reachable { // a network in memory is the test's own
+		bounded = limit.Listen(listener, &limit.Options{Connections: maxConnections, Progress: takeTimeout, Buffer: -1, Logger: o.Logger})
+		listener = bounded
+	}
 	if s.options.TLS {
 		if s.cert = cmp.Or(s.cert, s.options.Certificate); s.cert == nil {
 			if s.cert, err = newCertificate(s.Addr()); err != nil {
@@ -146,8 +159,11 @@ func (s *Server) addAddress(listener net.Listener, g gateway) (err error) {
 		Protocols:         &http.Protocols{},
 		HTTP2: &http.HTTP2Config{
 			MaxConcurrentStreams: maxStreams,
-			SendPingTimeout:      30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: 30 * time.Second,
+			SendPingTimeout:      30 * time.Second, PingTimeout: 15 * time.Second, WriteByteTimeout: takeTimeout,
 		},
+	}
+	if bounded != nil {
+		server.ConnState, server.ConnContext = bounded.ConnState, bounded.ConnContext
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)
