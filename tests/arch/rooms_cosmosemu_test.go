@@ -10,7 +10,7 @@ var cosmosemuRooms = []room{
 	}},
 	{"pages", []string{"metadata_page", "query_run"}},
 	{"query", []string{
-		"query_scope", "query_plan", "query_resume", "query_page", "query_order", "query_group", "query_reverse", "continuation",
+		"query_scope", "query_plan", "query_resume", "query_page", "query_order", "query_group", "query_reverse", "continuation", "indexing",
 	}},
 	{"writes", []string{"write", "batch_run", "batch_wire", "patch", "item", "precondition"}},
 	{"request", []string{"reply", "request", "session_token", "partition_key"}},

@@ -2,6 +2,7 @@ package infra
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"log/slog"
@@ -65,7 +66,11 @@ func deployHere(t *testing.T) *azure {
 
 func (a *azure) createContainer(t *testing.T, resource any) {
 	t.Helper()
-	props := cosmosemu.ContainerProps{ID: text(at(resource, "id")), DefaultTTL: int(number(at(resource, "defaultTtl"))), Partitions: 2}
+	policy, err := json.Marshal(at(resource, "indexingPolicy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	props := cosmosemu.ContainerProps{ID: text(at(resource, "id")), DefaultTTL: int(number(at(resource, "defaultTtl"))), Partitions: 2, IndexingPolicy: string(policy)}
 	for _, p := range list(at(resource, "partitionKey", "paths")) {
 		props.PartitionKey = append(props.PartitionKey, text(p))
 	}

@@ -1,6 +1,7 @@
 package infra
 
 import (
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -126,6 +127,42 @@ var standins = bicep.Standins{
 		"containers": []any{map[string]any{"image": "r.azurecr.io/feedbox@sha256:1"}},
 	}},
 }
+
+// IndexingPolicies returns the indexing policies of the deployed containers as JSON, by the
+// name of the container. Tests outside this package create their containers with them, so that
+// a query without its index fails there. It reads the checkout around the working directory.
+var IndexingPolicies = sync.OnceValues(func() (map[string]string, error) {
+	top, err := filepath.Abs(".")
+	for err == nil && top != filepath.Dir(top) {
+		if _, missing := os.Stat(filepath.Join(top, cosmosFile)); missing == nil {
+			break
+		}
+		top = filepath.Dir(top)
+	}
+	if err != nil {
+		return nil, err
+	}
+	texts, err := readTexts(top, roots[:1], func(string) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	w, err := newWorld(texts, nil)
+	if err != nil {
+		return nil, err
+	}
+	policies := map[string]string{}
+	for _, r := range w.prod {
+		if r.Type != container {
+			continue
+		}
+		policy, err := json.Marshal(at(r.Body, "properties", "resource", "indexingPolicy"))
+		if err != nil {
+			return nil, fmt.Errorf("encode the indexing policy of %v: %w", r.Body["name"], err)
+		}
+		policies[text(r.Body["name"])] = string(policy)
+	}
+	return policies, nil
+})
 
 // running returns the two deployments of the service by name.
 func (w *world) running() map[string][]bicep.Resource {

@@ -27,6 +27,7 @@ const (
 	headerDate            = "X-Ms-Date"
 	headerExpirySeconds   = "X-Ms-Documentdb-Expiry-Seconds"
 	headerFeedFormat      = "X-Ms-Cosmos-Changefeed-Wire-Format-Version"
+	headerEnableScan      = "X-Ms-Documentdb-Query-Enable-Scan"
 	headerEndEPK          = "X-Ms-End-Epk"
 	headerHTTPDate        = "Date"
 	headerIfMatch         = "If-Match"

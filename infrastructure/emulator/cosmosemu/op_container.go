@@ -24,6 +24,9 @@ func createContainer(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := x.account.options.readIndexing(def); err != nil {
+		return nil, err
+	}
 	content, err := throughput(x.header)
 	if err != nil {
 		return nil, err
@@ -84,6 +87,9 @@ func replaceContainer(x *request) (*reply, error) {
 	old := c.Definition()
 	def, err := parseDefinition(x.body, old.KeyVersion)
 	if err != nil {
+		return nil, err
+	}
+	if err := x.account.options.readIndexing(def); err != nil {
 		return nil, err
 	}
 	if match := first(x.header, headerIfMatch); match != "" && match != "*" && match != c.ETag() {

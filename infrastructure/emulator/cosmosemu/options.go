@@ -76,6 +76,10 @@ type Options struct {
 	Consistency string
 	// Now is the clock, default time.Now. Server.Advance moves it.
 	Now func() time.Time
+	// IgnoreIndexingPolicy accepts any indexing policy and answers every query as if all
+	// properties were indexed. The default refuses what the service refuses: invalid policies,
+	// ORDER BY without its index, filters with indexing mode none.
+	IgnoreIndexingPolicy bool
 	// StaleReads is the largest staleness of reads, queries and change feeds that carry no
 	// session token, as Session consistency allows. The lag of each is drawn from Seed, and
 	// half of them have none. A read with a session token is never stale. Default 0.

@@ -29,6 +29,9 @@ type ContainerProps struct {
 	PartitionKey []string
 	// DefaultTTL is in seconds; 0 disables time to live, -1 enables it without a default.
 	DefaultTTL int
+	// IndexingPolicy is the JSON text of the policy; empty: all properties are indexed, without
+	// composite indexes.
+	IndexingPolicy string
 	// Partitions is the number of physical partitions, default Options.Partitions.
 	Partitions int
 }
@@ -52,12 +55,18 @@ func (s *Server) CreateContainer(database string, props ContainerProps) error {
 	if props.DefaultTTL != 0 {
 		in["defaultTtl"] = props.DefaultTTL
 	}
+	if props.IndexingPolicy != "" {
+		in["indexingPolicy"] = json.RawMessage(props.IndexingPolicy)
+	}
 	text, err := json.Marshal(in)
 	if err != nil {
 		return fail(err)
 	}
 	def, err := parseDefinition(text, newKeyVersion)
 	if err != nil {
+		return fail(err)
+	}
+	if err := s.options.readIndexing(def); err != nil {
 		return fail(err)
 	}
 	db, err := s.store.Database(database)

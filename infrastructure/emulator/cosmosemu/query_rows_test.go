@@ -125,7 +125,7 @@ func TestComputedProperties(t *testing.T) {
 	}
 	fill(t, containerOf(t, srv, "c"), 6)
 	define := func(list string) answer {
-		return send(t, srv, http.MethodPut, "dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"computedProperties":`+list+`}`, nil)
+		return send(t, srv, http.MethodPut, "dbs/db/colls/c", `{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2},"indexingPolicy":{"includedPaths":[{"path":"/*"},{"path":"/up/?"}]},"computedProperties":`+list+`}`, nil)
 	}
 	for _, bad := range []string{
 		`{"name":"x","query":"SELECT VALUE 1 FROM c"}`,

@@ -50,6 +50,9 @@ func runQuery(x *request, c *store.Container, b *query.Bound) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := checkIndexing(x, c.Definition(), b); err != nil {
+		return nil, err
+	}
 	if err := x.checkSession(c, rng); err != nil {
 		return nil, err
 	}

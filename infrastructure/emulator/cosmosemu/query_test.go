@@ -31,7 +31,10 @@ func rows(t *testing.T, c *azcosmos.ContainerClient, text string, pk azcosmos.Pa
 }
 
 func TestQueries(t *testing.T) {
-	_, c := start(t, &cosmosemu.Options{Partitions: 3})
+	_, c := start(t, &cosmosemu.Options{Partitions: 3}, cosmosemu.ContainerProps{
+		ID: "c", PartitionKey: []string{"/pk"},
+		IndexingPolicy: `{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/type","order":"descending"},{"path":"/n"}]]}`,
+	})
 	for i := range 12 {
 		kind := "contact"
 		if i%3 == 0 {

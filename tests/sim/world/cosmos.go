@@ -15,6 +15,7 @@ import (
 
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/lab/verify"
+	"feedbox/tests/infra"
 )
 
 // cosmosPart is the Cosmos DB emulator.
@@ -41,11 +42,15 @@ func (c *cosmosPart) init(w *World) error {
 	if err := c.start(w); err != nil {
 		return err
 	}
+	policies, err := infra.IndexingPolicies()
+	if err != nil {
+		return fmt.Errorf("read the deployed indexing policies: %w", err)
+	}
 	for _, o := range w.outboxes {
 		for _, props := range []cosmosemu.ContainerProps{
-			{ID: o.data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: w.topology.Partitions},
-			{ID: o.leases, PartitionKey: []string{"/id"}},
-			{ID: o.parked, PartitionKey: []string{"/partitionKey"}},
+			{ID: o.data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: w.topology.Partitions, IndexingPolicy: policies["data"]},
+			{ID: o.leases, PartitionKey: []string{"/id"}, IndexingPolicy: policies["leases"]},
+			{ID: o.parked, PartitionKey: []string{"/partitionKey"}, IndexingPolicy: policies["parked"]},
 		} {
 			if err := c.srv.CreateContainer(Database, props); err != nil {
 				return err

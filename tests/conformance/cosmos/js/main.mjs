@@ -105,7 +105,8 @@ check("batch", async () => {
 });
 
 check("queries", async () => {
-  const c = await container({}, 20, 7);
+  const compositeIndexes = [[{ path: "/even" }, { path: "/n", order: "descending" }]];
+  const c = await container({ indexingPolicy: { includedPaths: [{ path: "/*" }], compositeIndexes } }, 20, 7);
   const run = async (query, options) => (await c.items.query(query, options).fetchAll()).resources;
   assert.equal((await run("SELECT * FROM c")).length, 20);
   assert.equal((await c.items.readAll().fetchAll()).resources.length, 20);

@@ -7,7 +7,7 @@ import { CosmosClient } from "@azure/cosmos";
 const table = JSON.parse(readFileSync(new URL("./queries.json", import.meta.url)));
 const client = new CosmosClient({ endpoint: process.env.COSMOS_ENDPOINT, key: process.env.COSMOS_KEY });
 const { database } = await client.databases.createIfNotExists({ id: "queries" });
-const { container } = await database.containers.create({ id: "javascript", partitionKey: { paths: ["/pk"] }, computedProperties: table.computed });
+const { container } = await database.containers.create({ id: "javascript", partitionKey: { paths: ["/pk"] }, indexingPolicy: table.indexing, computedProperties: table.computed });
 const { resources: ranges } = await container.readPartitionKeyRanges().fetchAll();
 assert.equal(ranges.length, Number(process.env.COSMOS_PARTITIONS));
 for (const item of table.items) await container.items.create(item);

@@ -11,7 +11,7 @@ from azure.cosmos import CosmosClient, PartitionKey, exceptions
 table = json.loads(pathlib.Path(__file__).with_name("queries.json").read_text())
 client = CosmosClient(os.environ["COSMOS_ENDPOINT"], os.environ["COSMOS_KEY"])
 database = client.create_database_if_not_exists("queries")
-container = database.create_container("python", PartitionKey("/pk"), computed_properties=table["computed"])
+container = database.create_container("python", PartitionKey("/pk"), indexing_policy=table["indexing"], computed_properties=table["computed"])
 assert len(list(container.read_feed_ranges())) == int(os.environ["COSMOS_PARTITIONS"])
 for item in table["items"]:
     container.create_item(item)

@@ -111,7 +111,8 @@
 //   - A scalar sub-query that may have several rows is refused when it is parsed.
 //   - The functions of the clock have one value for a request.
 //   - DateTimeDiff in nanoseconds overflows more than 292 years from 1970.
-//   - Several ORDER BY keys need no composite index, because no index is used.
+//   - No index is used. The caller checks [Bound.OrderKeys] and [Bound.FiltersProperties]
+//     against the indexing policy.
 //   - Numbers compare as 64-bit floats, as in the service, but rows keep the
 //     spelling a document has (1.0 stays 1.0).
 //   - A result that JSON cannot represent (1/0, SQRT(-1)) is undefined, and so is a

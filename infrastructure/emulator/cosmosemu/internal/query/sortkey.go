@@ -3,6 +3,8 @@ package query
 import (
 	"encoding/json"
 	"fmt"
+
+	"feedbox/infrastructure/emulator/cosmosemu/internal/indexing"
 )
 
 // SortKey is the ORDER BY key of one document: one value per ORDER BY item. It contains copies
@@ -47,6 +49,34 @@ func (b *Bound) Compare(x, y SortKey) int {
 // order they would repeat or lose rows.
 func (b *Bound) Descending() bool {
 	return len(b.q.root.orderBy) > 0 && b.q.root.orderBy[0].desc
+}
+
+// OrderKeys returns the properties of ORDER BY, for the check against the indexing policy.
+func (b *Bound) OrderKeys() []indexing.Key {
+	var keys []indexing.Key
+	for _, it := range b.q.root.orderBy {
+		k := indexing.Key{Descending: it.desc}
+		for _, s := range it.path.steps {
+			name := s.name
+			if s.index >= 0 {
+				name = indexing.Element
+			}
+			k.Path = append(k.Path, name)
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// FiltersProperties reports whether WHERE reads a property.
+func (b *Bound) FiltersProperties() bool {
+	return b.q.root.where != nil && hasPath(b.q.root.where)
+}
+
+func hasPath(e expr) bool {
+	_, found := e.(*path)
+	eachPart(e, func(part expr) { found = found || hasPath(part) })
+	return found
 }
 
 // AppendJSON appends the key as JSON for a continuation token: an array with one

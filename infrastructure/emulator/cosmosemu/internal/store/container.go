@@ -15,6 +15,7 @@ import (
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/indexing"
 	"feedbox/infrastructure/emulator/internal/disk"
 )
 
@@ -31,6 +32,8 @@ type Definition struct {
 	// Computed properties exist in queries only.
 	Computed []ComputedProperty `json:"computed,omitempty"`
 	Unique   []UniqueKey        `json:"unique,omitempty"`
+	// Indexing is the indexing policy that queries are checked against; nil: they are not, as in records from before the check.
+	Indexing *indexing.Policy `json:"indexing,omitempty"`
 }
 
 // Hash returns the hash function of the partition key.
