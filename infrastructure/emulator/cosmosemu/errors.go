@@ -116,6 +116,9 @@ func asWire(err error) *wireError {
 		errors.Is(err, store.ErrInvalid), errors.As(err, &bind):
 		return refuse(http.StatusBadRequest, "%v", err)
 	case errors.As(err, &querySyntax):
+		if querySyntax.Code != "" {
+			return refuse(http.StatusBadRequest, "%s: %s", querySyntax.Code, querySyntax.Msg)
+		}
 		return refuse(http.StatusBadRequest, "SC1001: Syntax error, incorrect syntax near position %d: %s", querySyntax.Pos, querySyntax.Msg)
 	case errors.As(err, &unsupported):
 		return refuse(http.StatusBadRequest, "%v", err)

@@ -34,16 +34,16 @@ func checkIndexing(x *request, def *store.Definition, b *query.Bound) error {
 	if policy == nil || b == nil || x.account.options.IgnoreIndexingPolicy {
 		return nil
 	}
-	for ; b.Inner() != nil; b = b.Inner() { // the rows of a sub-query have no index
+	keys, derived := b.OrderKeys(), b.Inner() != nil // the rows of a sub-query have no index
+	for ; b.Inner() != nil; b = b.Inner() {
 	}
-	keys := b.OrderKeys()
 	if policy.Off && b.FiltersProperties() && !isTrue(x.header, headerEnableScan) {
 		return refuseInputs("An invalid query has been specified with filters against path(s) excluded from indexing. Consider adding allow scan header in the request.")
 	}
-	if len(keys) > 1 && !policy.Ordered(keys) {
+	if len(keys) > 1 && (derived || !policy.Ordered(keys)) {
 		return refuseInputs("The order by query does not have a corresponding composite index that it can be served from.")
 	}
-	if len(keys) == 1 && !policy.Indexed(keys[0].Path, isComputed(def, keys[0].Path)) {
+	if len(keys) == 1 && !derived && !policy.Indexed(keys[0].Path, isComputed(def, keys[0].Path)) {
 		return refuseInputs("The index path corresponding to the specified order-by item is excluded.")
 	}
 	return nil

@@ -88,12 +88,10 @@
 //
 // Each of these is an [UnsupportedError] that names the construct:
 //
-//   - across partitions: an aggregate inside another expression, DISTINCT with
-//     GROUP BY, ORDER BY of a sub-query in FROM, and a sub-query there whose rows
-//     depend on all documents, except COUNT of SELECT DISTINCT
+//   - across partitions: DISTINCT with GROUP BY, ORDER BY of a sub-query in FROM, and a
+//     sub-query there whose rows depend on all documents, except COUNT of SELECT DISTINCT
 //   - ORDER BY with GROUP BY; ORDER BY of anything but a property path of the
 //     document; ORDER BY RANK
-//   - ORDER BY, TOP and OFFSET LIMIT in a sub-query that is not the first source
 //   - ALL, FIRST and LAST of a sub-query
 //   - user-defined functions
 //   - functions on geometry (ST_...), VectorDistance, FullTextScore, RRF, RAND,
@@ -108,6 +106,7 @@
 //
 // # Differences from the service
 //
+//   - Without FROM, an aggregate may be part of another expression.
 //   - A scalar sub-query that may have several rows is refused when it is parsed.
 //   - The functions of the clock have one value for a request.
 //   - DateTimeDiff in nanoseconds overflows more than 292 years from 1970.

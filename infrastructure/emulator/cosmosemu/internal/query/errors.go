@@ -2,12 +2,12 @@ package query
 
 import "fmt"
 
-// SyntaxError means that the text is not a query. The service answers 400 with code SC1001.
-// Pos is the byte offset of the first offending character; it is the length of the text if
+// SyntaxError means that the service's parser refuses the text, too. Pos is the byte offset of the first offending character; it is the length of the text if
 // the text ends too early.
 type SyntaxError struct {
-	Pos int
-	Msg string
+	Pos  int
+	Msg  string
+	Code string // of the service, such as SC2204; empty: SC1001, the code of texts that are not a query
 }
 
 func (e *SyntaxError) Error() string {

@@ -67,6 +67,37 @@ func (t *tokens) checkGrouped(q *selectQuery, e expr) {
 	eachPart(e, func(part expr) { t.checkGrouped(q, part) })
 }
 
+// checkComposed refuses an aggregate inside another expression of the statement, as the service
+// does. It allows the members "item" and "item2", which SDKs use for the partial results of a query plan.
+// Without FROM aggregates may be composed: the reference of COUNT has such a sample.
+func (t *tokens) checkComposed(q *selectQuery) {
+	if t.err != nil || len(q.from) == 0 {
+		return
+	}
+	for _, it := range q.items {
+		if _, alone := it.expr.(*aggregateCall); !alone && composed(it.expr) {
+			t.refuse(0, "", "Compositions of aggregates and other expressions are not allowed.")
+			return
+		}
+	}
+}
+
+func composed(e expr) (found bool) {
+	switch e := e.(type) {
+	case *aggregateCall:
+		return true
+	case *subqueryExpr:
+		return false
+	case *objectExpr:
+		for _, m := range e.members {
+			found = found || m.name != "item" && m.name != "item2" && composed(m.x)
+		}
+		return found
+	}
+	eachPart(e, func(part expr) { found = found || composed(part) })
+	return found
+}
+
 // groupOf returns the expression of GROUP BY that equals e or contains it, and the steps from
 // there to e.
 func (q *selectQuery) groupOf(e expr) (index int, rest []step, ok bool) {

@@ -131,15 +131,14 @@ func (p *parser) subquery(alone bool) *selectQuery {
 	q := p.enterQuery(alone)
 	pos := p.tok.pos
 	p.query()
-	if p.err == nil && !alone {
-		switch {
-		case len(q.orderBy) > 0:
-			p.unsupported(pos, "ORDER BY in a sub-query")
-		case q.top != nil:
-			p.unsupported(pos, "TOP in a sub-query")
-		case q.offset != nil:
-			p.unsupported(pos, "OFFSET LIMIT in a sub-query")
-		}
+	switch {
+	case p.err != nil:
+	case len(q.orderBy) > 0:
+		p.refuse(pos, "SC2202", "'ORDER BY' is not supported in subqueries.")
+	case q.top != nil:
+		p.refuse(pos, "SC2203", "'TOP' is not supported in subqueries.")
+	case q.offset != nil:
+		p.refuse(pos, "SC2204", "'OFFSET LIMIT' clause is not supported in subqueries.")
 	}
 	p.leaveQuery(back)
 	return q

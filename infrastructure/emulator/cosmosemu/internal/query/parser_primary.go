@@ -10,7 +10,9 @@ func (p *parser) primary() expr {
 		case p.accept("."):
 			index = &literal{v: textValue(p.name("a property name"))}
 		case p.accept("["):
+			pos := p.tok.pos
 			index = p.expr()
+			p.checkIndexer(pos, index)
 			p.expect("]")
 		default:
 			return x
@@ -21,6 +23,20 @@ func (p *parser) primary() expr {
 		}
 	}
 	return x
+}
+
+// checkIndexer refuses a computed index. Only texts, numbers and parameters name a member.
+func (p *parser) checkIndexer(pos int, index expr) {
+	if u, ok := index.(*unaryExpr); ok {
+		index = u.x
+	}
+	switch index.(type) {
+	case *literal, *paramRef:
+	default:
+		if p.err == nil {
+			p.refuse(pos, "SC2990", "The specified query includes 'member indexer' which is currently not supported.")
+		}
+	}
 }
 
 // lookUp returns x[index], as a longer path if possible.

@@ -16,6 +16,7 @@ func (p *parser) statement() {
 	}
 	p.leaveQuery(nil)
 	p.check(p.out.root, p.nested)
+	p.checkComposed(p.out.root)
 }
 
 // query parses

@@ -41,6 +41,11 @@ func (t *tokens) syntax(pos int, format string, args ...any) {
 	t.fail(&SyntaxError{Pos: pos, Msg: fmt.Sprintf(format, args...)})
 }
 
+// refuse fails with an error code of the service.
+func (t *tokens) refuse(pos int, code, msg string) {
+	t.fail(&SyntaxError{Pos: pos, Msg: msg, Code: code})
+}
+
 func (t *tokens) unsupported(pos int, construct string) {
 	t.fail(&UnsupportedError{Pos: pos, Construct: construct})
 }

@@ -79,7 +79,7 @@ func (q *selectQuery) derived() *selectQuery {
 
 // spreads reports whether the rows over all ranges are the union of the rows of each range.
 func (q *selectQuery) spreads() bool {
-	if q.distinct || q.top != nil || q.offset != nil || len(q.groupBy) > 0 || len(q.aggregates) > 0 {
+	if q.distinct || len(q.groupBy) > 0 || len(q.aggregates) > 0 {
 		return false
 	}
 	inner := q.derived()
