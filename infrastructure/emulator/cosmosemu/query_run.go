@@ -3,6 +3,7 @@ package cosmosemu
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,7 +37,7 @@ func parseQuery(text []byte, in query.Setting) (*query.Bound, error) {
 
 // querySetting returns the time and the computed properties for a query on a container.
 func querySetting(x *request, c *store.Container) query.Setting {
-	return query.Setting{Now: x.account.now(), Computed: computedProperties(c.Definition())}
+	return query.Setting{Now: x.account.now(), Random: rand.Float64, Computed: computedProperties(c.Definition())}
 }
 
 // runQuery answers with one page of a query's rows. If b is nil, the rows are all items,

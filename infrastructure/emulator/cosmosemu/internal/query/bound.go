@@ -13,6 +13,7 @@ type Bound struct {
 	args     []Value // by paramRef.index
 	window   Window
 	now      time.Time
+	random   func() float64
 	computed map[string]expr // by name
 	inner    *Bound          // yields the documents of FROM (SELECT ...); nil: they come from the container
 
@@ -42,8 +43,9 @@ type program struct {
 
 // Setting contains the inputs of a query apart from documents and parameters.
 type Setting struct {
-	Now      time.Time  // for the functions of the clock; zero: they are refused
-	Computed []Computed // properties of the container
+	Now      time.Time      // for the functions of the clock; zero: they are refused
+	Computed []Computed     // properties of the container
+	Random   func() float64 // from 0 up to 1, for RAND; nil: it is refused
 }
 
 // Window restricts the sequence of rows: skip Offset rows, then return at most Limit. It
@@ -75,7 +77,7 @@ func (q *Query) BindIn(params Params, in Setting) (*Bound, error) {
 }
 
 func (q *Query) bind(args []Value, in Setting) (b *Bound, err error) {
-	b = &Bound{q: q, args: args, window: Window{Limit: -1}, now: in.Now}
+	b = &Bound{q: q, args: args, window: Window{Limit: -1}, now: in.Now, random: in.Random}
 	if derived := q.root.derived(); derived != nil {
 		inner := *q
 		inner.root = derived

@@ -107,6 +107,8 @@ func (c *compiler) call(e *callExpr) scalar {
 		return c.regex(e)
 	case e.fn.now != nil:
 		return c.clock(e)
+	case e.fn.name == "RAND":
+		return c.random(e)
 	}
 	n := &callNode{fn: e.fn, args: c.scalars(e.args)}
 	n.values = make([]Value, len(n.args))

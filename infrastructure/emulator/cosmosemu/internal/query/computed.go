@@ -39,6 +39,19 @@ func (c *compiler) computed(e expr, rest []step) scalar {
 	return v
 }
 
+// randomNode is RAND, which has another value each time.
+type randomNode struct{ next func() float64 }
+
+func (n randomNode) eval(*env) Value { return floatValue(n.next()) }
+
+func (c *compiler) random(e *callExpr) scalar {
+	if c.b.random == nil {
+		c.fail(&UnsupportedError{Pos: e.pos, Construct: "RAND where there are no random numbers"})
+		return constant{}
+	}
+	return randomNode{c.b.random}
+}
+
 // clock returns the value of a function of the clock, which is the same for the whole request.
 func (c *compiler) clock(e *callExpr) scalar {
 	if c.b.now.IsZero() {

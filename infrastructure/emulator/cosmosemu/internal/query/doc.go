@@ -94,11 +94,10 @@
 //     document; ORDER BY RANK
 //   - ALL, FIRST and LAST of a sub-query
 //   - user-defined functions
-//   - functions on geometry (ST_...), VectorDistance, FullTextScore, RRF, RAND,
-//     DocumentId, LastIndexOf, SubstringBefore/After, LastSubstringBefore/After; TRIM,
-//     LTRIM and RTRIM with characters to cut
+//   - functions on geometry (ST_...), VectorDistance, FullTextScore, RRF, LastIndexOf,
+//     SubstringBefore/After, LastSubstringBefore/After
 //   - REGEXMATCH with a pattern that is not constant or that Go's regexp package does not
-//     support (look-ahead, back references), or with modifiers other than i, m and s
+//     support (look-ahead, back references), or with modifiers other than i, m, s and x
 //   - a LIKE pattern with [ but no ]
 //   - expressions without parentheses whose two published grammars differ: NOT before a
 //     comparison, IN, LIKE or BETWEEN; || & | ^ next to a comparison; ?? next to ?:

@@ -10,7 +10,6 @@ import (
 type function struct {
 	name     string
 	min, max int // arguments; max -1: any number
-	known    int // more arguments than this are refused as unsupported; 0: no limit
 	// lenient functions are also called with undefined arguments. Any other function is
 	// undefined if one of its arguments is.
 	lenient bool
@@ -47,8 +46,8 @@ var functions = func() map[string]*function {
 // addition to those that start with ST_. They are listed to distinguish a missing feature
 // from a spelling mistake.
 var serviceFunctions = names(
-	"ALL", "FIRST", "LAST", "DOCUMENTID", "FULLTEXTSCORE", "LASTINDEXOF", "LASTSUBSTRINGAFTER", "LASTSUBSTRINGBEFORE",
-	"RAND", "RRF", "SUBSTRINGAFTER", "SUBSTRINGBEFORE", "VECTORDISTANCE",
+	"ALL", "FIRST", "LAST", "FULLTEXTSCORE", "LASTINDEXOF", "LASTSUBSTRINGAFTER", "LASTSUBSTRINGBEFORE",
+	"RRF", "SUBSTRINGAFTER", "SUBSTRINGBEFORE", "VECTORDISTANCE",
 )
 
 func names(list ...string) map[string]bool {

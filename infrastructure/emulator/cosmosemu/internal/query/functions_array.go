@@ -55,8 +55,9 @@ var arrayFunctions = map[string]function{
 		return Value{}
 	}},
 	"OBJECTTOARRAY": {min: 1, max: 3, apply: objectToArray},
+	// SETINTERSECT has the order of its second argument.
 	"SETINTERSECT": {min: 2, max: 2, apply: func(a []Value) Value {
-		return set(a, func(x Value) bool { return holds(a[1], x) }, a[0])
+		return set(a, func(x Value) bool { return holds(a[0], x) }, a[1])
 	}},
 	"SETUNION": {min: 2, max: 2, apply: func(a []Value) Value {
 		return set(a, func(Value) bool { return true }, a[0], a[1])

@@ -2,19 +2,28 @@ package query
 
 import (
 	"bytes"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
+	"math"
 	"strings"
 )
 
 // convertFunctions convert between text and values.
 var convertFunctions = map[string]function{
+	"DOCUMENTID":      {min: 1, max: 1, apply: documentID},
 	"STRINGTOARRAY":   parseAs(Array),
 	"STRINGTOBOOLEAN": parseAs(Boolean),
 	"STRINGTONULL":    parseAs(Null),
 	"STRINGTONUMBER":  parseAs(Number),
 	"STRINGTOOBJECT":  parseAs(Object),
-	"TOSTRING": {min: 1, max: 1, apply: func(a []Value) Value {
+	"TOSTRING": {min: 1, max: 1, lenient: true, apply: func(a []Value) Value {
 		switch a[0].kind {
+		case Undefined:
+			if a[0].raw == nil {
+				return Value{}
+			}
+			return decodedValue(a[0].raw)
 		case String:
 			return a[0]
 		case Array, Object:
@@ -69,6 +78,17 @@ func parseAs(kind Kind) function {
 	}}
 }
 
+// documentID returns the number of a document within its container: the last 60 bits of its
+// resource id.
+func documentID(a []Value) Value {
+	rid := a[0].find(step{name: "_rid", index: -1})
+	raw, err := base64.StdEncoding.DecodeString(strings.ReplaceAll(rid.Text(), "-", "/"))
+	if err != nil || len(raw) != 16 {
+		return Value{}
+	}
+	return floatValue(float64(binary.LittleEndian.Uint64(raw[8:]) & (1<<60 - 1)))
+}
+
 // typeFunctions test the type of a value. They are true or false, never undefined.
 var typeFunctions = map[string]function{
 	"IS_ARRAY":   is(func(v Value) bool { return v.kind == Array }),
@@ -78,8 +98,8 @@ var typeFunctions = map[string]function{
 		return v.kind == Number && v.Float()-v.Float() == 0
 	}),
 	"IS_INTEGER": is(func(v Value) bool {
-		_, ok := v.integer()
-		return ok
+		f := v.Float()
+		return v.kind == Number && f == math.Trunc(f) && math.Abs(f) <= 1<<63
 	}),
 	"IS_NULL":   is(func(v Value) bool { return v.kind == Null }),
 	"IS_NUMBER": is(func(v Value) bool { return v.kind == Number }),

@@ -47,9 +47,9 @@ var stringFunctions = map[string]function{
 	}},
 	"LOWER": text1(bytes.ToLower),
 	"UPPER": text1(bytes.ToUpper),
-	"LTRIM": trimmer(func(s []byte) []byte { return bytes.TrimLeftFunc(s, unicode.IsSpace) }),
-	"RTRIM": trimmer(func(s []byte) []byte { return bytes.TrimRightFunc(s, unicode.IsSpace) }),
-	"TRIM":  trimmer(bytes.TrimSpace),
+	"LTRIM": trimmer(bytes.TrimLeftFunc),
+	"RTRIM": trimmer(bytes.TrimRightFunc),
+	"TRIM":  trimmer(bytes.TrimFunc),
 	"REPLACE": {min: 3, max: 3, apply: func(a []Value) Value {
 		if a[0].kind != String || a[1].kind != String || a[2].kind != String || len(a[1].raw) == 0 {
 			return Value{}
@@ -105,11 +105,22 @@ func text1(f func([]byte) []byte) function {
 	}}
 }
 
-// trimmer removes blanks. On the service a second argument names the characters to remove.
-func trimmer(f func([]byte) []byte) function {
-	fn := text1(f)
-	fn.max, fn.known = 2, 1
-	return fn
+// trimmer removes blanks, or the characters of the second argument.
+func trimmer(f func([]byte, func(rune) bool) []byte) function {
+	return function{min: 1, max: 2, apply: func(a []Value) Value {
+		cut := unicode.IsSpace
+		if len(a) == 2 {
+			if a[1].kind != String {
+				return Value{}
+			}
+			set := a[1].Text()
+			cut = func(r rune) bool { return strings.ContainsRune(set, r) }
+		}
+		if a[0].kind != String {
+			return Value{}
+		}
+		return decodedValue(f(a[0].text(), cut))
+	}}
 }
 
 // search compares two strings; a third argument of true ignores case.

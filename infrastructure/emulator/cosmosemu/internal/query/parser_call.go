@@ -1,7 +1,6 @@
 package query
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -29,8 +28,6 @@ func (p *parser) call(name token) expr {
 	case p.err != nil:
 	case n < fn.min || fn.max >= 0 && n > fn.max:
 		p.syntax(name.pos, "%s takes %s, not %d", fn.name, fn.arity(), n)
-	case fn.known > 0 && n > fn.known:
-		p.unsupported(name.pos, fmt.Sprintf("%s with %d arguments", fn.name, n))
 	}
 	p.expect(")")
 	return c

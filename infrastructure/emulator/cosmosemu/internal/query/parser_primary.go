@@ -1,5 +1,7 @@
 package query
 
+import "math"
+
 // primary parses a literal, parameter, path, function call, constructor or parentheses, and
 // the look-ups after it: .name and [index].
 func (p *parser) primary() expr {
@@ -26,15 +28,15 @@ func (p *parser) primary() expr {
 }
 
 // checkIndexer refuses a computed index. Only texts, numbers and parameters name a member.
-func (p *parser) checkIndexer(pos int, index expr) {
+func (t *tokens) checkIndexer(pos int, index expr) {
 	if u, ok := index.(*unaryExpr); ok {
 		index = u.x
 	}
 	switch index.(type) {
 	case *literal, *paramRef:
 	default:
-		if p.err == nil {
-			p.refuse(pos, "SC2990", "The specified query includes 'member indexer' which is currently not supported.")
+		if t.err == nil {
+			t.refuse(pos, "SC2990", "The specified query includes 'member indexer' which is currently not supported.")
 		}
 	}
 }
@@ -140,8 +142,14 @@ func (p *parser) keywordAtom() expr {
 func (p *parser) identifier() expr {
 	t := p.tok
 	p.advance()
-	if p.is("(") {
+	switch {
+	case p.is("("):
 		return p.call(t)
+	case p.is("."), p.is("["):
+	case t.text == "NaN":
+		return &literal{v: floatValue(math.NaN())}
+	case t.text == "Infinity":
+		return &literal{v: floatValue(math.Inf(1))}
 	}
 	return &path{at: p.nameRef(t, -1)}
 }

@@ -119,6 +119,10 @@ func (w *printer) list(list []expr) {
 }
 
 func (w *printer) literal(v Value) {
+	if v.kind == Undefined && v.raw != nil {
+		w.text(string(v.raw))
+		return
+	}
 	if v.kind == Undefined {
 		w.text("undefined")
 		return

@@ -3,6 +3,8 @@ package query
 import (
 	"fmt"
 	"regexp"
+	"strings"
+	"unicode"
 )
 
 // regexNode is REGEXMATCH with its pattern compiled.
@@ -29,10 +31,13 @@ func (c *compiler) regex(e *callExpr) scalar {
 	}
 	pattern, flags := texts[0], texts[1]
 	for _, f := range flags {
-		if f != 'i' && f != 'm' && f != 's' {
+		if !strings.ContainsRune("imsx", f) {
 			c.fail(&UnsupportedError{Pos: e.pos, Construct: fmt.Sprintf("the modifier %q of REGEXMATCH", f)})
 			return constant{}
 		}
+	}
+	if bare := strings.ReplaceAll(flags, "x", ""); bare != flags {
+		pattern, flags = withoutBlanks(pattern), bare
 	}
 	if flags != "" {
 		pattern = "(?" + flags + ")" + pattern
@@ -44,6 +49,35 @@ func (c *compiler) regex(e *callExpr) scalar {
 	}
 	n := regexNode{args[0], re}
 	return c.fold(n, n.x)
+}
+
+// withoutBlanks removes the blanks and comments that the modifier x ignores: those outside
+// brackets and not after a backslash.
+func withoutBlanks(pattern string) string {
+	var out strings.Builder
+	escaped, class, comment := false, false, false
+	for _, r := range pattern {
+		switch {
+		case comment:
+			comment = r != '\n'
+			continue
+		case escaped:
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case class:
+			class = r != ']'
+		case r == '[':
+			class = true
+		case r == '#':
+			comment = true
+			continue
+		case unicode.IsSpace(r):
+			continue
+		}
+		out.WriteRune(r)
+	}
+	return out.String()
 }
 
 func (n regexNode) eval(e *env) Value {

@@ -106,13 +106,21 @@ func (v Value) clone() Value {
 	return v
 }
 
+var infinity, minusInfinity, notANumber = []byte("Infinity"), []byte("-Infinity"), []byte("NaN")
+
 func boolValue(b bool) Value { return Value{kind: Boolean, truth: b} }
 
-// floatValue returns a Number. It is undefined for infinities and NaN, which JSON cannot
-// represent.
+// floatValue returns a Number. JSON cannot represent infinities and NaN, so they are undefined
+// and keep their name for TOSTRING.
 func floatValue(f float64) Value {
-	if f-f != 0 {
-		return Value{}
+	switch {
+	case f-f == 0:
+	case f > 0:
+		return Value{raw: infinity}
+	case f < 0:
+		return Value{raw: minusInfinity}
+	default:
+		return Value{raw: notANumber}
 	}
 	return Value{kind: Number, parsed: true, num: f}
 }
