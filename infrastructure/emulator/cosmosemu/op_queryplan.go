@@ -5,9 +5,7 @@ import (
 	"net/http"
 	"strings"
 
-	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
-	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
 // queryPlan answers POST .../docs with the query plan header. The plan contains the
@@ -27,7 +25,7 @@ func queryPlan(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, err := planKey(x.header, c, b)
+	key, err := planKey(x.header, c.Definition())
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +36,7 @@ func queryPlan(x *request) (*reply, error) {
 	if err := checkFeatures(&info, first(x.header, headerQueryFeatures)); err != nil {
 		return nil, err
 	}
-	plan, err := encodePlan(info, planRange(c, b, key))
+	plan, err := encodePlan(info, planRanges(c, b, key)...)
 	if err != nil {
 		return nil, err
 	}
@@ -65,40 +63,4 @@ func checkFeatures(info *query.QueryInfo, header string) error {
 		return nil
 	}
 	return refuse(http.StatusBadRequest, "Query contains 1 or more unsupported features. Upgrade your SDK to a version that does support the requested features:%s", missing.String())
-}
-
-// planKey returns the partition key that the query is confined to, or the first values of
-// one; nil if the query is not confined.
-func planKey(h http.Header, c *store.Container, b *query.Bound) (epk.Key, error) {
-	def := c.Definition()
-	key, err := keyHeader(h)
-	if err != nil {
-		return nil, err
-	}
-	if key == nil {
-		key = keyValues(b.PartitionKey(keyPaths(def)))
-	}
-	if len(key) > len(def.Paths) || len(key) < len(def.Paths) && !def.Hierarchical {
-		return nil, nil
-	}
-	return key, nil
-}
-
-// planRange returns the range of a query that is confined to key. A complete key gives a
-// single point, from which the .NET SDK concludes that one logical partition has all rows.
-// A query without FROM runs on one range only, otherwise each range would return its row.
-func planRange(c *store.Container, b *query.Bound, key epk.Key) queryRange {
-	def := c.Definition()
-	scope := epk.Full()
-	switch {
-	case b.Sourceless():
-		scope = c.Topology().Ranges[0].Bounds()
-	case len(key) > 0:
-		scope = epk.Point(def.Hash().Append(nil, key))
-		if len(key) == len(def.Paths) {
-			at := epk.Format(scope.Min)
-			return queryRange{Min: at, Max: at, IsMinInclusive: true, IsMaxInclusive: true}
-		}
-	}
-	return queryRange{Min: epk.Format(scope.Min), Max: epk.Format(scope.Max), IsMinInclusive: true}
 }

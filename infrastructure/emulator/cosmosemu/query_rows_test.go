@@ -1,6 +1,7 @@
 package cosmosemu_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -80,6 +81,49 @@ func TestPlainRowsOverPartitions(t *testing.T) {
 		}
 		if fmt.Sprint(got) != want {
 			t.Errorf("%s: %v, want %s", text, got, want)
+		}
+	}
+}
+
+// Source of the ranges: QueryPlanBaselineTests of the .NET SDK.
+func TestPlanHasOneRangePerKeyOfWhere(t *testing.T) {
+	srv, _ := start(t, &cosmosemu.Options{Partitions: 4})
+	must(t, srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "two", PartitionKey: []string{"/a", "/b"}}))
+	for _, q := range []struct {
+		container, where string
+		points, spans    int
+	}{
+		{"c", "c.pk IN ('a', 'b', 'a')", 2, 0},
+		{"c", "c.pk = 'a' OR c.pk = 1 OR c.pk = null", 3, 0},
+		{"c", "c.pk = 'a' AND c.pk = 'b'", 1, 0}, // reads nothing, but runs once
+		{"c", "false", 1, 0},
+		{"c", "c.pk > 'a'", 0, 1},
+		{"two", "c.a IN (1, 2)", 0, 2},
+		{"two", "c.a IN (1, 2) AND c.b = 3", 2, 0},
+		{"two", "c.a = 1 OR (c.a = 1 AND c.b = 2) OR (c.a = 2 AND c.b = 2)", 1, 1},
+	} {
+		r := send(t, srv, http.MethodPost, "dbs/db/colls/"+q.container+"/docs", fmt.Sprintf(`{"query":%q}`, "SELECT * FROM c WHERE "+q.where),
+			map[string]string{"content-type": "application/query+json", "x-ms-cosmos-is-query-plan-request": "True"})
+		var plan struct {
+			QueryRanges []struct {
+				Min, Max                       string
+				IsMinInclusive, IsMaxInclusive bool
+			}
+		}
+		must(t, json.Unmarshal([]byte(r.Body), &plan))
+		points, spans, end := 0, 0, ""
+		for i, at := range plan.QueryRanges {
+			if i > 0 && at.Min < end || !at.IsMinInclusive {
+				t.Errorf("%s: the ranges are not in order: %s", q.where, r.Body)
+			}
+			if end = at.Max; at.Min == at.Max && at.IsMaxInclusive {
+				points++
+			} else {
+				spans++
+			}
+		}
+		if points != q.points || spans != q.spans {
+			t.Errorf("%s: %d points and %d spans, want %d and %d: %s", q.where, points, spans, q.points, q.spans, r.Body)
 		}
 	}
 }

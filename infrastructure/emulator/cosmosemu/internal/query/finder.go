@@ -142,8 +142,8 @@ func (f *finder) pin(e expr, pins []pin) {
 }
 
 // equality returns the path that a condition compares and the only values that it can have:
-// path = x, x = path, path IN (...), ARRAY_CONTAINS(list, path), IS_NULL(path),
-// NOT IS_DEFINED(path).
+// path = x, x = path, path IN (...), ARRAY_CONTAINS(list, path), IS_NULL(path), IS_BOOL(path),
+// path, NOT path, NOT IS_DEFINED(path).
 func (f *finder) equality(e expr) (at []step, values []Value, ok bool) {
 	switch e := e.(type) {
 	case *binaryExpr:
@@ -180,11 +180,21 @@ func (f *finder) equality(e expr) (at []step, values []Value, ok bool) {
 		}
 		return p.steps, values, true
 	case *callExpr:
+		if p, ok := f.tested(e, "IS_BOOL"); ok {
+			return p.steps, []Value{boolValue(false), boolValue(true)}, true
+		}
 		if p, ok := f.tested(e, "IS_NULL"); ok {
 			return p.steps, []Value{{kind: Null}}, true
 		}
 		return f.listed(e)
+	case *path:
+		if p, ok := f.path(e); ok {
+			return p.steps, []Value{boolValue(true)}, true
+		}
 	case *unaryExpr:
+		if p, ok := f.path(e.x); ok && e.op == "NOT" {
+			return p.steps, []Value{boolValue(false)}, true
+		}
 		if c, isCall := e.x.(*callExpr); isCall && e.op == "NOT" {
 			if p, ok := f.tested(c, "IS_DEFINED"); ok {
 				return p.steps, []Value{{}}, true

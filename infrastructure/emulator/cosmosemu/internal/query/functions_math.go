@@ -29,7 +29,7 @@ var mathFunctions = map[string]function{
 	"LOG10":   math1(math.Log10),
 	"PI":      {apply: func([]Value) Value { return floatValue(math.Pi) }},
 	"POWER":   math2(math.Pow),
-	"RAND":    {}, // see compiler.random
+	"RAND":    {apply: func([]Value) Value { return Value{} }}, // see compiler.random
 	"RADIANS": math1(func(x float64) float64 { return x * math.Pi / 180 }),
 	"ROUND": {min: 1, max: 2, apply: func(a []Value) Value {
 		x, ok := floats(a)

@@ -138,6 +138,66 @@ func TestPartitionKey(t *testing.T) {
 	}
 }
 
+// Sources of the cases: QueryPlanBaselineTests of the .NET SDK, ManyRanges and Basic.
+func TestKeysThatAConditionAllows(t *testing.T) {
+	one, two := []string{"/pk"}, []string{"/a", "/b"}
+	for _, tt := range []struct {
+		where string
+		paths []string
+		want  string
+	}{
+		{`c.pk IN (1, 2, 1.0)`, one, `1 2`},
+		{`c.pk = 1 OR c.pk = "a"`, one, `1 "a"`},
+		{`c.pk = 1 OR c.x = 2`, one, `any`},
+		{`c.pk = 1 AND c.pk = 2`, one, `none`},
+		{`c.pk IN (1, 2, 3) AND c.pk IN (3, 2, 5)`, one, `2 3`},
+		{`ARRAY_CONTAINS([1, 2, 3], c.pk) AND c.pk = 4`, one, `none`},
+		{`ARRAY_CONTAINS([1, 2], c.pk)`, one, `1 2`},
+		{`c.pk IN (1, [2])`, one, `any`},
+		{`IS_BOOL(c.pk)`, one, `false true`},
+		{`c.pk`, one, `true`},
+		{`NOT c.pk`, one, `false`},
+		{`false`, one, `none`},
+		{`1`, one, `none`},
+		{`true`, one, `any`},
+		{`c.pk = 1 AND false`, one, `none`},
+		{`c.x > 1 AND (c.pk = 1 OR c.pk = 2)`, one, `1 2`},
+		{`(c.pk = 1 OR false) AND c.x = 1`, one, `1`},
+		{`c.pk != 1`, one, `any`},
+		{`NOT IS_DEFINED(c.pk) OR c.pk = null`, one, `undefined null`},
+		{`c.a IN (1, 2) AND c.b IN (3, 4)`, two, `1,3 1,4 2,3 2,4`},
+		{`c.a = 1 OR (c.a = 2 AND c.b = 3)`, two, `1 2,3`},
+		{`c.b = 3`, two, `any`},
+		{`c.pk IN (` + strings.TrimSuffix(strings.Repeat("1,", 20), ",") + `)`, one, `1`},
+	} {
+		t.Run(tt.where, func(t *testing.T) {
+			b := bind(t, "SELECT * FROM c WHERE "+tt.where, nil)
+			keys, ok := b.Keys(tt.paths)
+			got := "any"
+			if ok {
+				got = "none"
+			}
+			for i, key := range keys {
+				if i == 0 {
+					got = ""
+				}
+				got = strings.TrimSpace(got + " " + showKey(key))
+			}
+			if got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			for _, v := range []string{`1`, `2`, `3`, `4`, `5`, `"a"`, `true`, `false`, `null`, `[2]`} { // no accepted document has another key
+				doc := fmt.Appendf(nil, `{"pk":%s,"a":%s,"b":3,"x":2}`, v, v)
+				key := v + ",3"
+				allowed := !ok || strings.Contains(" "+got+" ", " "+v+" ") || strings.Contains(" "+got+" ", " "+key+" ")
+				if b.Match(doc) && !allowed {
+					t.Errorf("%s is accepted, but its key is not among %s", doc, got)
+				}
+			}
+		})
+	}
+}
+
 // TestReadMany uses an OR that is long enough to be replaced by a table.
 func TestReadMany(t *testing.T) {
 	params := Params{}
