@@ -2,6 +2,7 @@ package busemu
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -82,6 +83,29 @@ func TestAdminEntities(t *testing.T) {
 	must(c.DeleteQueue(ctx, "q", nil))(t)
 	if q := must(c.GetQueue(ctx, "q", nil))(t); q != nil {
 		t.Errorf("the deleted queue is %+v", q)
+	}
+}
+
+// TestTopicsKeepOrderUnlessPartitioned: a topic created without SupportOrdering has it, as in
+// azservicebus' recording of a topic; Learn names false as the default of partitioned ones.
+func TestTopicsKeepOrderUnlessPartitioned(t *testing.T) {
+	srv := startT(t, nil)
+	c := adminClient(t, srv, srv.ConnectionString())
+	for i, tt := range []struct {
+		partitioned, given *bool
+		want               bool
+	}{
+		{nil, nil, true},
+		{nil, to.Ptr(false), false},
+		{to.Ptr(true), nil, false},
+		{to.Ptr(true), to.Ptr(true), true},
+	} {
+		topic := must(c.CreateTopic(t.Context(), fmt.Sprintf("t%d", i), &admin.CreateTopicOptions{Properties: &admin.TopicProperties{
+			EnablePartitioning: tt.partitioned, SupportOrdering: tt.given,
+		}}))(t)
+		if *topic.SupportOrdering != tt.want {
+			t.Errorf("topic %d has SupportOrdering %v, want %v", i, *topic.SupportOrdering, tt.want)
+		}
 	}
 }
 

@@ -58,9 +58,10 @@ func readTopic(d *xmlNode) (broker.Topic, error) {
 	f.notBool("EnableBatchedOperations", &p.DisableBatchedOperations)
 	f.status(&p.Status)
 	f.string("UserMetadata", &p.UserMetadata)
-	f.bool("SupportOrdering", &p.SupportOrdering)
 	f.duration("AutoDeleteOnIdle", &p.AutoDeleteOnIdle)
 	f.bool("EnablePartitioning", &p.Partitioned)
+	p.DisableOrdering = p.Partitioned // the default; a topic in azservicebus' recordings, created without it, has true
+	f.notBool("SupportOrdering", &p.DisableOrdering)
 	f.bool("EnableExpress", &p.Express)
 	p.Opaque = opaque(d, "AuthorizationRules")
 	return p, f.err
@@ -111,7 +112,7 @@ func writeTopic(b *bytes.Buffer, info *broker.TopicInfo) {
 	element(b, "Status", string(info.Status))
 	elementIf(b, "UserMetadata", info.UserMetadata)
 	writeTimes(b, &info.Times)
-	element(b, "SupportOrdering", boolText(info.SupportOrdering))
+	element(b, "SupportOrdering", boolText(!info.DisableOrdering))
 	countDetails(b, &info.Counts)
 	element(b, "SubscriptionCount", strconv.Itoa(info.SubscriptionCount))
 	element(b, "AutoDeleteOnIdle", isoduration.Format(info.AutoDeleteOnIdle))

@@ -54,7 +54,7 @@ type Topic struct {
 	AutoDeleteOnIdle                  time.Duration // default Forever, at least 5 min
 	DuplicateDetectionWindow          time.Duration // default 10 min, 20 s to 7 days
 	Status                            Status        // default StatusActive
-	SupportOrdering                   bool          // stored, without effect
+	DisableOrdering                   bool          // stored, without effect
 	DisableBatchedOperations, Express bool          // stored, without effect
 	UserMetadata                      string
 	Opaque                            []byte // XML that the admin API stores with the entity; leave it nil
