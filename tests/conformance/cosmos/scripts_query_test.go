@@ -91,4 +91,18 @@ var queryScripts = []script{
 		ids, _ := p.query("SELECT TOP 3 * FROM c WHERE c.pk = @pk ORDER BY c.position", key("a"), 0, azcosmos.QueryParameter{Name: "@pk", Value: "a"})
 		p.expect(slices.Equal(ids, []string{"e0", "e3", "e6"}), "the first three by position are %v, want e0 e3 e6", ids)
 	}},
+	{name: "query-needs-its-index", topic: "order-by", source: "Learn, Indexing policies; .NET, OrderByQueryTests", run: func(p *probe) {
+		p.create("a", "1", `"x":1,"y":1`)
+		for text, want := range map[string]int{
+			"SELECT * FROM c ORDER BY c.x":                          200,
+			"SELECT * FROM c ORDER BY c._etag":                      400, // excluded from every policy
+			"SELECT * FROM c ORDER BY c.x, c.y":                     400, // no composite index
+			"SELECT VALUE d FROM (SELECT TOP 1 c.x FROM c) AS d":    400, // SC2203
+			"SELECT VALUE COUNT(1) > 0 FROM c":                      400,
+			"SELECT VALUE d FROM (SELECT DISTINCT c.x FROM c) AS d": 200,
+		} {
+			_, err := p.items.NewQueryItemsPager(text, key("a"), nil).NextPage(p.ctx)
+			p.expect(status(err, 200) == want, "%s: %d, want %d", text, status(err, 200), want)
+		}
+	}},
 }
