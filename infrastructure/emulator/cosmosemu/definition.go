@@ -17,8 +17,8 @@ import (
 const maxRetention = 30 * 24 * 60
 
 // newKeyVersion is the version of the partition key of a new container whose definition has
-// none. See UNSUPPORTED.md: azcosmos would take a missing version for 1.
-const newKeyVersion = 2
+// none, as in the service. Only the definitions of such containers omit the version.
+const newKeyVersion = 1
 
 // defaultIndexingPolicy is the policy that the service adds if there is none.
 const defaultIndexingPolicy = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
@@ -67,7 +67,9 @@ func parseDefinition(body []byte, keyVersion int) (*store.Definition, error) {
 	}
 	switch def.KeyVersion {
 	case 0:
-		def.KeyVersion = keyVersion
+		if def.KeyVersion = keyVersion; def.Hierarchical {
+			def.KeyVersion = 2 // the only one
+		}
 	case 1, 2:
 	default:
 		return nil, refuse(http.StatusBadRequest, "The partition key version %d is invalid: it must be 1 or 2", def.KeyVersion)
@@ -99,7 +101,7 @@ func parseDefinition(body []byte, keyVersion int) (*store.Definition, error) {
 	if err != nil {
 		return nil, err
 	}
-	def.Raw, err = definitionText(body, def, in.PartitionKey.Paths, policy)
+	def.Raw, err = definitionText(body, def, in.PartitionKey, policy)
 	return def, err
 }
 
@@ -156,7 +158,7 @@ func indexingPolicy(policy json.RawMessage) ([]byte, error) {
 
 // definitionText returns the client's text with the partition key and the indexing policy
 // completed and without the members that the emulator writes itself.
-func definitionText(body []byte, def *store.Definition, paths []string, policy []byte) (string, error) {
+func definitionText(body []byte, def *store.Definition, given *keyDefinition, policy []byte) (string, error) {
 	text, err := document.Members(body, func(name string, value []byte) bool {
 		switch name {
 		case "_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "partitionKey", "indexingPolicy":
@@ -171,12 +173,16 @@ func definitionText(body []byte, def *store.Definition, paths []string, policy [
 	if def.Hierarchical {
 		kind = "MultiHash"
 	}
+	version := def.KeyVersion
+	if version == 1 && given.Version == 0 {
+		version = 0 // the Rust suite demands that it is omitted, the Python suite that a given one is kept
+	}
 	key, err := json.Marshal(struct {
 		Paths   []string `json:"paths"`
 		Kind    string   `json:"kind"`
-		Version int      `json:"version"`
+		Version int      `json:"version,omitempty"`
 		System  bool     `json:"systemKey,omitempty"`
-	}{paths, kind, def.KeyVersion, hasSystemKey(def)})
+	}{given.Paths, kind, version, hasSystemKey(def)})
 	if err != nil {
 		return "", fmt.Errorf("encode partition key: %w", err)
 	}

@@ -39,7 +39,7 @@ func TestContainerKeepsItsDefinition(t *testing.T) {
 	}
 	const in = `{"id":"x","partitionKey":{"paths":["/pk"]},"defaultTtl":60,"vectorEmbeddingPolicy":{"vectorEmbeddings":[]},"whatever":{"a":[1, 2]}}`
 	r := send(t, srv, http.MethodPost, "dbs/db/colls", in, nil)
-	for _, want := range []string{`"whatever":{"a":[1, 2]}`, `"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}`, `"version":2`, `"kind":"Hash"`, `"indexingPolicy"`, `"_rid"`} {
+	for _, want := range []string{`"whatever":{"a":[1, 2]}`, `"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}`, `"kind":"Hash"`, `"indexingPolicy"`, `"_rid"`} {
 		if r.StatusCode != http.StatusCreated || !strings.Contains(r.Body, want) {
 			t.Errorf("create: %d, %s lacks %s", r.StatusCode, r.Body, want)
 		}
@@ -68,13 +68,32 @@ func TestContainerKeepsItsDefinition(t *testing.T) {
 	}
 }
 
-// A container that is created again under the same name is a new one.
+func TestKeyVersionOneIsWrittenOnlyIfItWasGiven(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	must(t, srv.CreateDatabase("db"))
+	for i, c := range []struct{ given, want string }{
+		{``, ``},
+		{`,"version":1`, `"version":1`},
+		{`,"version":2`, `"version":2`},
+		{`,"kind":"MultiHash"`, `"version":2`}, // a hierarchical key has no version 1
+	} {
+		id, given, want := fmt.Sprint("c", i), c.given, c.want
+		made := send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"`+id+`","partitionKey":{"paths":["/pk"]`+given+`}}`, nil)
+		back := send(t, srv, http.MethodPut, "dbs/db/colls/"+id, strings.Replace(made.Body, `"id"`, `"defaultTtl":60,"id"`, 1), nil)
+		for _, r := range []answer{made, back, send(t, srv, http.MethodGet, "dbs/db/colls/"+id, "", nil)} {
+			if r.StatusCode >= http.StatusBadRequest || strings.Contains(r.Body, `"version"`) != (want != "") || !strings.Contains(r.Body, want) {
+				t.Errorf("with %q: %d %s", given, r.StatusCode, r.Body)
+			}
+		}
+	}
+}
+
 func TestReplaceWithoutKeyVersionKeepsIt(t *testing.T) {
 	srv := cosmosemu.StartT(t)
 	must(t, srv.CreateDatabase("db"))
-	send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"x","partitionKey":{"paths":["/pk"],"version":1}}`, nil)
+	send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"x","partitionKey":{"paths":["/pk"],"version":2}}`, nil)
 	r := send(t, srv, http.MethodPut, "dbs/db/colls/x", `{"id":"x","partitionKey":{"paths":["/pk"]},"defaultTtl":60}`, nil)
-	if r.StatusCode != http.StatusOK || !strings.Contains(r.Body, `"version":1`) {
+	if r.StatusCode != http.StatusOK || !strings.Contains(r.Body, `"version":2`) {
 		t.Errorf("%d %s", r.StatusCode, r.Body)
 	}
 }
