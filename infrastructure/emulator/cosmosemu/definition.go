@@ -132,20 +132,20 @@ func (v *keyVersion) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// indexingPolicy returns the policy with the default of automatic, which does not apply to the
-// mode none: there the service refuses true.
+// indexingPolicy returns the policy with automatic true, whatever was given: the attribute is
+// obsolete and ignored (Learn, "Indexing policies"), and the Rust SDK's suite sends false and reads
+// true. In the mode none, where the service refuses true, it is kept as given.
 func indexingPolicy(policy json.RawMessage) ([]byte, error) {
 	if len(policy) == 0 || string(policy) == "null" {
 		return []byte(defaultIndexingPolicy), nil
 	}
 	var given struct {
-		Automatic *bool  `json:"automatic"`
-		Mode      string `json:"indexingMode"`
+		Mode string `json:"indexingMode"`
 	}
 	if err := json.Unmarshal(policy, &given); err != nil {
 		return nil, refuse(http.StatusBadRequest, "The indexingPolicy is invalid: %v", err)
 	}
-	if given.Automatic != nil || strings.EqualFold(given.Mode, "none") {
+	if strings.EqualFold(given.Mode, "none") {
 		return policy, nil
 	}
 	text := []byte(`{"automatic":true`)

@@ -54,7 +54,7 @@ func metadataFeed(x *request, name, rid string, all []resource, queried bool) (*
 
 // filterMetadata applies the query in the request to the bodies of resources.
 func filterMetadata(x *request, all []resource) ([]resource, error) {
-	b, err := parseQuery(x.body, query.Setting{Now: x.account.now()})
+	b, err := parseQuery(x.body, query.Parse, query.Setting{Now: x.account.now()})
 	if err != nil {
 		return nil, err
 	}

@@ -98,13 +98,14 @@ func TestReplaceWithoutKeyVersionKeepsIt(t *testing.T) {
 	}
 }
 
-func TestIndexingPolicyIsAutomaticByDefault(t *testing.T) {
+func TestIndexingPolicyIsAutomatic(t *testing.T) {
 	srv := cosmosemu.StartT(t)
 	must(t, srv.CreateDatabase("db"))
 	for i, c := range []struct{ policy, want string }{
 		{`{"indexingMode":"consistent"}`, `{"automatic":true,"indexingMode":"consistent"}`},
 		{`{}`, `{"automatic":true}`},
-		{`{"automatic":false}`, `{"automatic":false}`},
+		{`{"automatic":false,"indexingMode":"consistent"}`, `{"automatic":true,"indexingMode":"consistent"}`},
+		{`{"automatic":false,"indexingMode":"none"}`, `{"automatic":false,"indexingMode":"none"}`},
 		{`{"indexingMode":"none"}`, `{"indexingMode":"none"}`},
 		{`null`, `"automatic":true,"includedPaths":[{"path":"/*"}]`},
 	} {

@@ -1,5 +1,7 @@
 package cosmosemu
 
+import "feedbox/infrastructure/emulator/cosmosemu/internal/query"
+
 // queryItems answers POST .../docs with the rows of a query. It runs on one logical
 // partition (partition key header, or a key that WHERE determines), on one physical
 // partition (range id header), or on all.
@@ -16,7 +18,7 @@ func queryItems(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := parseQuery(x.body, querySetting(x, c))
+	b, err := parseQuery(x.body, query.Parse, querySetting(x, c))
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func queryPlan(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := parseQuery(x.body, querySetting(x, c))
+	b, err := parseQuery(x.body, query.ParsePlan, querySetting(x, c))
 	if err != nil {
 		return nil, err
 	}

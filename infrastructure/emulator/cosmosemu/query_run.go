@@ -12,8 +12,9 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// parseQuery reads the query and its parameters from the body of a request.
-func parseQuery(text []byte, in query.Setting) (*query.Bound, error) {
+// parseQuery reads the query and its parameters from the body of a request. parse is query.Parse
+// or query.ParsePlan.
+func parseQuery(text []byte, parse func(string) (*query.Query, error), in query.Setting) (*query.Bound, error) {
 	var body struct {
 		Query      string `json:"query"`
 		Parameters []struct {
@@ -24,7 +25,7 @@ func parseQuery(text []byte, in query.Setting) (*query.Bound, error) {
 	if err := json.Unmarshal(text, &body); err != nil {
 		return nil, refuse(http.StatusBadRequest, "The request body is not a query: %v", err)
 	}
-	q, err := query.Parse(body.Query)
+	q, err := parse(body.Query)
 	if err != nil {
 		return nil, err
 	}

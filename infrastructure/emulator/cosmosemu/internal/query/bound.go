@@ -11,6 +11,7 @@ import (
 type Bound struct {
 	q        *Query
 	args     []Value // by paramRef.index
+	missing  []bool  // by paramRef.index, for a plan: the request has no value; nil: it has all
 	window   Window
 	now      time.Time
 	random   func() float64
@@ -63,8 +64,16 @@ func (q *Query) Bind(params Params) (*Bound, error) { return q.BindIn(params, Se
 // ignored. The Bound refers to the bytes of params.
 func (q *Query) BindIn(params Params, in Setting) (*Bound, error) {
 	args := make([]Value, len(q.params))
+	var missing []bool
 	for i, name := range q.params {
 		raw, ok := params[name]
+		if !ok && q.plan {
+			if missing == nil {
+				missing = make([]bool, len(q.params))
+			}
+			missing[i] = true
+			continue
+		}
 		if !ok {
 			return nil, &BindError{Param: name, Msg: "the query uses it, but the request has no value for it"}
 		}
@@ -73,15 +82,15 @@ func (q *Query) BindIn(params Params, in Setting) (*Bound, error) {
 		}
 		args[i] = parsedNumber(jsonValue(trim(raw)))
 	}
-	return q.bind(args, in)
+	return q.bind(args, missing, in)
 }
 
-func (q *Query) bind(args []Value, in Setting) (b *Bound, err error) {
-	b = &Bound{q: q, args: args, window: Window{Limit: -1}, now: in.Now, random: in.Random}
+func (q *Query) bind(args []Value, missing []bool, in Setting) (b *Bound, err error) {
+	b = &Bound{q: q, args: args, missing: missing, window: Window{Limit: -1}, now: in.Now, random: in.Random}
 	if derived := q.root.derived(); derived != nil {
 		inner := *q
 		inner.root = derived
-		if b.inner, err = inner.bind(args, in); err != nil {
+		if b.inner, err = inner.bind(args, missing, in); err != nil {
 			return nil, err
 		}
 	} else if len(in.Computed) > 0 {
@@ -90,8 +99,8 @@ func (q *Query) bind(args []Value, in Setting) (b *Bound, err error) {
 			b.computed[c.Name] = c.value
 		}
 	}
-	if err := b.bindWindow(); err != nil {
-		return nil, err
+	if err := b.bindWindow(); err != nil || q.plan {
+		return b, err
 	}
 	return b, b.compile()
 }
@@ -120,6 +129,8 @@ func (b *Bound) count(c *count) (int64, error) {
 	}
 	return n, nil
 }
+
+func (b *Bound) isMissing(p *paramRef) bool { return b.missing != nil && b.missing[p.index] }
 
 // compile compiles the clauses to programs.
 func (b *Bound) compile() error {

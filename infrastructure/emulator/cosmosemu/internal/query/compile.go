@@ -42,6 +42,9 @@ func (c *compiler) scalar(e expr) scalar {
 	case *literal:
 		return constant{e.v}
 	case *paramRef:
+		if c.b.isMissing(e) {
+			return unbound{}
+		}
 		return constant{c.b.args[e.index]}
 	case *path:
 		return c.path(e)
@@ -80,6 +83,11 @@ func (c *compiler) scalar(e expr) scalar {
 	return truth{c.cond(e)}
 }
 
+// unbound is a value in a plan that only the service knows, so it is no constant.
+type unbound struct{}
+
+func (unbound) eval(*env) Value { return Value{} }
+
 func (c *compiler) scalars(list []expr) []scalar {
 	out := make([]scalar, len(list))
 	for i, e := range list {
@@ -109,6 +117,8 @@ func (c *compiler) call(e *callExpr) scalar {
 		return c.clock(e)
 	case e.fn.name == "RAND":
 		return c.random(e)
+	case e.fn.apply == nil: // user-defined, in a plan
+		return unbound{}
 	}
 	n := &callNode{fn: e.fn, args: c.scalars(e.args)}
 	n.values = make([]Value, len(n.args))
@@ -139,7 +149,7 @@ func (c *compiler) value(e expr) (Value, bool) {
 	case *literal:
 		return e.v, true
 	case *paramRef:
-		return c.b.args[e.index], true
+		return c.b.args[e.index], !c.b.isMissing(e)
 	}
 	k, ok := (&compiler{b: c.b, tree: newPathTree()}).scalar(e).(constant)
 	return k.v, ok

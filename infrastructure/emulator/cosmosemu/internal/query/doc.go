@@ -88,19 +88,21 @@
 //
 // Each of these is an [UnsupportedError] that names the construct:
 //
-//   - across partitions: DISTINCT with GROUP BY, ORDER BY of a sub-query in FROM, and a
-//     sub-query there whose rows depend on all documents, except COUNT of SELECT DISTINCT
-//   - ORDER BY with GROUP BY; ORDER BY of anything but a property path of the
+//   - across partitions: DISTINCT with GROUP BY unless it is redundant, ORDER BY of a sub-query in
+//     FROM, and a sub-query there whose rows depend on all documents, except COUNT of SELECT DISTINCT
+//   - ORDER BY with GROUP BY, of which the plan of the service keeps only the groups, so that SDKs
+//     return them unsorted; ORDER BY of anything but a property path of the
 //     document; ORDER BY RANK
 //   - ALL, FIRST and LAST of a sub-query
-//   - user-defined functions
+//   - user-defined functions, which have a plan but do not run
 //   - functions on geometry (ST_...), VectorDistance, FullTextScore, RRF, LastIndexOf,
 //     SubstringBefore/After, LastSubstringBefore/After
 //   - REGEXMATCH with a pattern that is not constant or that Go's regexp package does not
 //     support (look-ahead, back references), or with modifiers other than i, m, s and x
 //   - a LIKE pattern with [ but no ]
 //   - expressions without parentheses whose two published grammars differ: NOT before a
-//     comparison, IN, LIKE or BETWEEN; || & | ^ next to a comparison; ?? next to ?:
+//     comparison, IN, LIKE or BETWEEN; || & | ^ next to a comparison; ?? next to ?:. The first
+//     two have a plan if it does not rewrite the query
 //   - expressions deeper than 256 levels
 //
 // # Differences from the service

@@ -33,6 +33,26 @@ func (p *parser) call(name token) expr {
 	return c
 }
 
+// userDefined parses udf.name(...), which only a plan can have.
+func userDefined(p *parser, t token) expr {
+	if !p.plan {
+		p.unsupported(t.pos, "a user-defined function")
+		return &literal{}
+	}
+	p.advance()
+	p.expect(".")
+	c := &callExpr{fn: &function{name: "udf." + p.name("a function name")}, pos: t.pos}
+	p.expect("(")
+	if !p.is(")") {
+		c.args = p.list(")")
+	}
+	if hasAggregate(c) {
+		p.syntax(t.pos, "an aggregate stands inside of a user-defined function")
+	}
+	p.expect(")")
+	return c
+}
+
 func (p *parser) aggregateCall(name token, kind aggregateKind) expr {
 	s := p.scope
 	switch {

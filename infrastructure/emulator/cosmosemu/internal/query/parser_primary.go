@@ -129,7 +129,7 @@ func (p *parser) keywordAtom() expr {
 		p.expect("(")
 		return p.subqueryExpr(t.pos, t.word)
 	case "udf":
-		p.unsupported(t.pos, "a user-defined function")
+		return userDefined(p, t)
 	case "VALUE":
 		p.syntax(t.pos, "VALUE stands once, right after SELECT and its DISTINCT or TOP")
 	default:

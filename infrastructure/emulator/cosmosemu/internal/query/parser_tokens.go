@@ -14,6 +14,9 @@ type tokens struct {
 	tok   token
 	err   error
 	depth int // of the recursion
+
+	plan     bool // only a plan is needed
+	disputed *UnsupportedError
 }
 
 // advance moves to the next token.
@@ -48,6 +51,16 @@ func (t *tokens) refuse(pos int, code, msg string) {
 
 func (t *tokens) unsupported(pos int, construct string) {
 	t.fail(&UnsupportedError{Pos: pos, Construct: construct})
+}
+
+// dispute refuses a construct that two published grammars read differently. A plan only notes it.
+func (t *tokens) dispute(pos int, construct string) {
+	switch {
+	case !t.plan:
+		t.unsupported(pos, construct)
+	case t.disputed == nil:
+		t.disputed = &UnsupportedError{Pos: pos, Construct: construct}
+	}
 }
 
 // unexpected fails at the current token.
@@ -139,13 +152,13 @@ func (t *tokens) checkOperand(op string, pos int, x expr) {
 	switch op {
 	case "||", "|", "^", "&":
 		if b, ok := x.(*binaryExpr); ok && isComparison(b.op) {
-			t.unsupported(pos, fmt.Sprintf("%s beside a comparison without parentheses", op))
+			t.dispute(pos, fmt.Sprintf("%s beside a comparison without parentheses", op))
 		}
 	}
 }
 
 func (t *tokens) refuseNot(pos int, x expr) {
 	if u, ok := x.(*unaryExpr); ok && u.op == "NOT" {
-		t.unsupported(pos, "NOT before a comparison without parentheses")
+		t.dispute(pos, "NOT before a comparison without parentheses")
 	}
 }

@@ -84,8 +84,8 @@ func (q *selectQuery) rowExpr() expr {
 // Without GROUP BY there is no groupByItems, and SELECT VALUE has a list of one partial result.
 func (b *Bound) planGroups(info *QueryInfo) error {
 	q := *b.q.root
-	if q.distinct && len(q.groupBy) > 0 {
-		return refuseAcross("DISTINCT with GROUP BY")
+	if q.distinct && len(q.groupBy) > 0 && !q.selectsEachGroup() {
+		return refuseAcross("DISTINCT with GROUP BY, unless it is redundant")
 	}
 	row, err := q.planRow(info)
 	if err != nil {
@@ -107,6 +107,19 @@ func (b *Bound) planGroups(info *QueryInfo) error {
 	}
 	info.RewrittenQuery = q.String()
 	return nil
+}
+
+// selectsEachGroup reports whether rows differ because SELECT has all expressions of GROUP BY, and
+// no aggregate. Otherwise SDKs, which drop repeats before they merge groups, return wrong rows:
+// equal partial results of two ranges are no repeats.
+func (q *selectQuery) selectsEachGroup() bool {
+	selected := map[int]bool{}
+	for _, it := range q.items {
+		if i, rest, ok := q.groupOf(it.expr); ok && len(rest) == 0 {
+			selected[i] = true
+		}
+	}
+	return len(q.aggregates) == 0 && len(selected) == len(q.groupBy)
 }
 
 // planRow adds the aggregates of SELECT to the plan and returns the row with their partial

@@ -37,6 +37,18 @@ func TestPlan(t *testing.T) {
 			`{"distinctType":"None","offset":2147483647,"limit":4,"hasSelectValue":false,"rewrittenQuery":"SELECT * FROM c OFFSET 0 LIMIT 2147483647"}`,
 		},
 		{`SELECT DISTINCT c.a FROM c`, `{"distinctType":"Unordered","hasSelectValue":false,"rewrittenQuery":""}`},
+		{`SELECT DISTINCT VALUE 1 FROM c`, `{"distinctType":"Unordered","hasSelectValue":true,"rewrittenQuery":""}`},
+		{`SELECT DISTINCT VALUE 1`, `{"distinctType":"None","hasSelectValue":true,"rewrittenQuery":""}`},
+		{`SELECT DISTINCT TOP 5 c.a FROM c`, `{"distinctType":"Unordered","top":5,"hasSelectValue":false,"rewrittenQuery":"SELECT DISTINCT c.a FROM c"}`},
+		{
+			`SELECT DISTINCT c.a FROM c WHERE c.b OFFSET 2 LIMIT 3`,
+			`{"distinctType":"Unordered","offset":2,"limit":3,"hasSelectValue":false,"rewrittenQuery":"SELECT DISTINCT c.a FROM c WHERE c.b"}`,
+		},
+		{
+			`SELECT DISTINCT c.x FROM c ORDER BY c.x`,
+			`{"distinctType":"Unordered","orderBy":["Ascending"],"orderByExpressions":["c.x"],"hasSelectValue":false,
+			"rewrittenQuery":"SELECT c._rid, [{\"item\": c.x}] AS orderByItems, {\"x\": c.x} AS payload FROM c WHERE (({documentdb-formattableorderbyquery-filter})) ORDER BY c.x ASC"}`,
+		},
 		{
 			`SELECT DISTINCT TOP 2 VALUE c.x FROM c ORDER BY c.x`,
 			`{"distinctType":"Ordered","top":2,"orderBy":["Ascending"],"orderByExpressions":["c.x"],"hasSelectValue":true,
@@ -87,6 +99,11 @@ func TestPlan(t *testing.T) {
 			"rewrittenQuery":"SELECT [{\"item\": c.g}] AS groupByItems, [{\"item\": COUNT(1)}] AS payload FROM c GROUP BY c.g"}`,
 		},
 		{
+			`SELECT DISTINCT c.g FROM c GROUP BY c.g`,
+			`{"distinctType":"Unordered","groupByExpressions":["c.g"],"groupByAliases":["g"],"groupByAliasToAggregateType":{"g":null},"hasSelectValue":false,
+			"rewrittenQuery":"SELECT [{\"item\": c.g}] AS groupByItems, {\"g\": c.g} AS payload FROM c GROUP BY c.g"}`,
+		},
+		{
 			`SELECT VALUE c.g FROM c GROUP BY c.g`,
 			`{"distinctType":"None","groupByExpressions":["c.g"],"hasSelectValue":true,
 			"rewrittenQuery":"SELECT [{\"item\": c.g}] AS groupByItems, c.g AS payload FROM c GROUP BY c.g"}`,
@@ -135,13 +152,81 @@ func TestPlan(t *testing.T) {
 func TestPlanUnsupported(t *testing.T) {
 	for _, text := range []string{
 		`SELECT VALUE COUNT(1) + 1`,
-		`SELECT DISTINCT c.g FROM c GROUP BY c.g`,
+		`SELECT DISTINCT c.g, COUNT(1) FROM c GROUP BY c.g`,
+		`SELECT DISTINCT c.g FROM c GROUP BY c.g, c.h`,
+		`SELECT DISTINCT c.g.x FROM c GROUP BY c.g`,
 		`SELECT VALUE SUM(d) FROM (SELECT DISTINCT VALUE c.a FROM c) AS d`,
 		`SELECT VALUE d FROM (SELECT c.g, COUNT(1) AS n FROM c GROUP BY c.g) AS d`,
 		`SELECT VALUE d FROM (SELECT c.a FROM c) AS d ORDER BY d.a`,
 	} {
 		var unsupported *UnsupportedError
 		if _, err := bind(t, text, nil).Info(); !errors.As(err, &unsupported) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A plan needs the values of TOP, OFFSET and LIMIT only. A parameter without a value pins no key.
+func TestPlanOfMissingParameters(t *testing.T) {
+	plan := func(text string) (*Bound, error) {
+		q, err := ParsePlan(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return q.Bind(Params{"@a": []byte("1")})
+	}
+	b, err := plan(`SELECT * FROM c WHERE c.a = @a AND c.b = @b AND c.d = CONCAT("x", @d)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Info(); err != nil {
+		t.Error(err)
+	}
+	if key := b.PartitionKey([]string{"/a", "/b"}); len(key) != 1 {
+		t.Errorf("the key %v has a value that is unknown", key)
+	}
+	for _, text := range []string{`SELECT * FROM c WHERE c.id = @b`, `SELECT * FROM c WHERE c.id = CONCAT("x", @d)`, `SELECT * FROM c WHERE c.id IN ("x", @d)`} {
+		if b, err := plan(text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if at, ok := b.Lookups([]string{"/a"}); ok {
+			t.Errorf("%s names the documents %v", text, at)
+		}
+	}
+	for _, text := range []string{`SELECT TOP @n * FROM c`, `SELECT * FROM c OFFSET 1 LIMIT @n`, `SELECT * FROM c OFFSET @n LIMIT 1`} {
+		var bad *BindError
+		if _, err := plan(text); !errors.As(err, &bad) || bad.Param != "@n" {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// What only the service can run, or may read otherwise, has a plan, unless the plan would choose
+// a meaning. It is refused when it runs.
+func TestPlanOfWhatDoesNotRunHere(t *testing.T) {
+	for text, planned := range map[string]bool{
+		`SELECT VALUE udf.f(c.a) FROM c`:                  true,
+		`SELECT udf.f() AS r FROM c WHERE udf.g(1, c.a)`:  true,
+		`SELECT * FROM c WHERE c.a = udf.f("x")`:          true,
+		`SELECT * FROM c WHERE udf.f(c.a) ORDER BY c.b`:   true,
+		`SELECT * FROM c WHERE c.a & 4 != 0`:              true,
+		`SELECT * FROM c WHERE NOT c.a = 1`:               true,
+		`SELECT * FROM c WHERE c.a & 4 != 0 ORDER BY c.b`: false,
+		`SELECT udf.f(COUNT(1)) FROM c`:                   false,
+	} {
+		if q, err := Parse(text); err == nil {
+			t.Errorf("%s runs: %v", text, q)
+		}
+		q, err := ParsePlan(text)
+		if err == nil {
+			b, bindErr := q.Bind(nil)
+			if err = bindErr; err == nil {
+				if key := b.PartitionKey([]string{"/a"}); len(key) > 0 {
+					t.Errorf("%s: the key is %v", text, key)
+				}
+				_, err = b.Info()
+			}
+		}
+		if (err == nil) != planned {
 			t.Errorf("%s: %v", text, err)
 		}
 	}

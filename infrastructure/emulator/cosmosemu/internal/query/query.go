@@ -9,6 +9,9 @@ type Query struct {
 	params []string // names in order of first use; paramRef.index is the index
 
 	vars, aggregates, groups int // number of values of each kind in env
+
+	plan     bool              // for Info only
+	disputed *UnsupportedError // in a plan, the first construct that two grammars read differently; nil: none
 }
 
 // Params are the parameters of a query by name (with the leading @). Each value is JSON text.
@@ -33,6 +36,18 @@ func (s Shape) Plain() bool { return s == Shape{} }
 // Parse reads a query. The error is a *SyntaxError or an *UnsupportedError.
 func Parse(text string) (*Query, error) {
 	return parse(text, (*parser).statement)
+}
+
+// ParsePlan reads a query for its plan. Its Bound serves Info and PartitionKey, not rows. As in
+// the service, parameters may have no value, except those of TOP, OFFSET and LIMIT. It also
+// accepts user-defined functions, and constructs whose meaning is disputed if the plan does not
+// rewrite the query: the refusal follows when the query runs.
+func ParsePlan(text string) (*Query, error) {
+	return parse(text, func(p *parser) {
+		p.plan, p.out.plan = true, true
+		p.statement()
+		p.out.disputed = p.disputed
+	})
 }
 
 // ParseCondition reads the condition of a patch, "FROM c WHERE ...". Use only Match of its
