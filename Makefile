@@ -79,6 +79,10 @@ browser: ## the operations page in headless Chromium, with checkers of HTML and 
 conformance-cosmos: ## the own suites of azcosmos and (a third) azure-cosmos for Python, the JavaScript, Python, Java and .NET SDKs against cosmosemu
 	go test -tags conformance -count=1 -v ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
 
+.PHONY: conformance-rust
+conformance-rust: ## the own suites of azure_data_cosmos and azure_data_cosmos_driver for Rust against cosmosemu
+	go test -tags conformance,rust -count=1 -timeout 3h -v -run TestRustSuites ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
+
 .PHONY: conformance-servicebus
 conformance-servicebus: ## azservicebus' own live tests, the JavaScript, Python and Java SDKs, JMS, Proton and rhea against busemu
 	go run ./tests/conformance/servicebus
@@ -165,6 +169,7 @@ nightly: ## what takes hours: the whole check without stamps, all faults at full
 	FEEDBOX_FAULT_SCALE=1 BROKER_KILLS=50 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
 	FEEDBOX_CONFORMANCE=full $(MAKE) conformance-cosmos || failed=1; \
+	$(MAKE) conformance-rust || failed=1; \
 	go run ./tests/conformance/servicebus -suite python-tests || failed=1; \
 	go run ./tests/mutants || failed=1; \
 	exit $$failed

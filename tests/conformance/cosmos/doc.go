@@ -22,4 +22,8 @@
 // pip and Maven packages) and they use the fixed ports 8081 and 8903:
 //
 //	go test -tags conformance -count=1 -v ./tests/conformance/cosmos
+//
+// TestRustSuites runs the suites of the Rust SDK, which take minutes to build, so it has a tag of
+// its own: -tags conformance,rust. What it builds is kept in CARGO_TARGET_DIR, or in the user's
+// cache folder.
 package cosmos

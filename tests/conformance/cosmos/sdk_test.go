@@ -36,11 +36,17 @@ var (
 		install: "python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt",
 		program: "../venv/bin/python",
 	}
+	// rustSDK downloads the Cosmos DB crates of Microsoft's Rust SDK, which contain their tests.
+	rustSDK = &sdk{
+		tools: []string{"cargo"},
+		install: "cargo new --quiet --vcs none --lib crates && cd crates && cargo add --quiet azure_data_cosmos@=1.1.0-beta.1 azure_data_cosmos_driver@=1.1.0-beta.1 && " +
+			"cargo metadata --format-version 1 > crates.json",
+	}
 )
 
 func TestMain(m *testing.M) {
 	code := testkit.Run(m)
-	for _, s := range []*sdk{javascript, python, pythonSuite, java} {
+	for _, s := range []*sdk{javascript, python, pythonSuite, java, rustSDK} {
 		_ = os.RemoveAll(s.home)
 	}
 	os.Exit(code)
