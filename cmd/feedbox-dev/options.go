@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/pflag"
 
@@ -26,10 +27,12 @@ type options struct {
 	cosmos          string
 	serviceBus      string
 	serviceBusAdmin string
-	cosmosCert      string // file for the certificate of the Cosmos DB emulator; empty: no TLS
-	serviceBusCert  string // the same for the Service Bus emulator
-	serviceBusIdle  bool   // its EndIdle
-	serviceBusCosts int    // its CreditsPerSecond
+	cosmosCert      string        // file for the certificate of the Cosmos DB emulator; empty: no TLS
+	cosmosVersions  time.Duration // its VersionRetention
+	cosmosRetention bool          // its ContainerRetention
+	serviceBusCert  string        // the same for the Service Bus emulator
+	serviceBusIdle  bool          // its EndIdle
+	serviceBusCosts int           // its CreditsPerSecond
 	partitions      int
 	dataDir         string
 	ephemeral       bool
@@ -69,6 +72,8 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	flags.StringVar(&o.readyFile, "ready-file", "", "write the endpoints to this JSON file when ready")
 	if !service {
 		flags.StringVar(&o.cosmosCert, "cosmos-certificate", "", "serve Cosmos DB over HTTPS and write the certificate to this PEM file")
+		flags.DurationVar(&o.cosmosVersions, "cosmos-versions", 0, "keep versions and deletes in Cosmos DB this long, as continuous backup does")
+		flags.BoolVar(&o.cosmosRetention, "cosmos-container-retention", false, "keep them for containers with a retentionDuration, as Microsoft's emulator does")
 		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve Service Bus over TLS, too, and write the certificate to this PEM file")
 		flags.BoolVar(&o.serviceBusIdle, "servicebus-end-idle", false, "close idle Service Bus links (10 min) and connections (5 min), as the service does")
 		flags.IntVar(&o.serviceBusCosts, "servicebus-credits", 0, "throttle Service Bus to this many credits per second (message 1, management request 10; Standard tier 1000; 0 = no limit)")

@@ -3,6 +3,7 @@ package cosmosemu
 import (
 	"crypto/tls"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -58,6 +59,19 @@ func (a *account) createDatabase(id string) (*store.Database, error) {
 		return nil, err
 	}
 	return a.store.CreateDatabase(id)
+}
+
+// setRetention sets for how long a new container keeps versions and deletions.
+func (a *account) setRetention(def *store.Definition) error {
+	if def.Retention == 0 {
+		def.Retention = int64(a.options.VersionRetention / time.Minute)
+		return nil
+	}
+	if a.options.ContainerRetention {
+		return nil
+	}
+	return refuse(http.StatusBadRequest, "The retention duration in the change feed policy should not be set: the account enables all versions and deletes for its containers. "+
+		"In this emulator that is Options.VersionRetention; Options.ContainerRetention accepts the retention of a container, as Microsoft's emulator does")
 }
 
 // lags draws the staleness of reads that carry no session token.

@@ -12,10 +12,6 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// maxRetention of versions and deletions is 30 days in minutes: the longest retention of
-// the service's continuous backup.
-const maxRetention = 30 * 24 * 60
-
 // newKeyVersion is the version of the partition key of a new container whose definition has
 // none, as in the service. Only the definitions of such containers omit the version.
 const newKeyVersion = 1

@@ -29,8 +29,8 @@ const (
 //   - Supports: the modes latest version and all versions and deletes; a start at the
 //     beginning, at If-Modified-Since or from now (If-None-Match *); a range id, a partition
 //     key or a window of effective partition keys.
-//   - Refuses: all versions without a changeFeedPolicy, from the beginning or from a time, or
-//     before the retention (400), several ranges at once (400), a range that was split or
+//   - Refuses: all versions if the account or the container does not enable them, from the
+//     beginning or from a time, or before the retention (400), several ranges at once (400), a range that was split or
 //     merged (410), a session token that is ahead (404/1002).
 //   - Source: REST reference, List Documents; cosmos_change_feed_request_options.go of
 //     azcosmos; .NET's GatewayTests.
@@ -100,7 +100,7 @@ func feedMode(h http.Header, c *store.Container, q *store.FeedQuery) error {
 	case format == "":
 		return refuse(http.StatusBadRequest, "The change feed mode %s needs the wire format version %s", mode, feedFormat)
 	case c.Definition().Retention == 0:
-		return refuse(http.StatusBadRequest, "All Versions and Deletes change feed must be enabled: the container has no changeFeedPolicy with a retentionDuration")
+		return refuse(http.StatusBadRequest, "All Versions and Deletes change feed must be enabled: on the service by continuous backup of the account, in this emulator by Options.VersionRetention or Options.ContainerRetention")
 	case first(h, headerIfNoneMatch) == "":
 		return refuse(http.StatusBadRequest, "The change feed mode %s starts from now (If-None-Match *) or from a continuation, not from the beginning or a time", mode)
 	}

@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,8 +13,8 @@ import (
 // createContainer answers POST /dbs/{db}/colls and creates a container.
 //
 //   - Supports: hash and hierarchical partition keys, time to live, unique keys, computed
-//     properties, the retention of all versions, and throughput: its own or the database's.
-//   - Refuses: an invalid definition (400), an unknown database (404), an id in use (409).
+//     properties, and throughput: its own or the database's.
+//   - Refuses: an invalid definition, a retention of all versions (400; see Options), an unknown database (404), an id in use (409).
 //   - Source: REST reference, Create a Collection; .NET's ContainerSettingsTests and BatchTestBase.
 func createContainer(x *request) (*reply, error) {
 	db, err := x.database()
@@ -24,7 +25,7 @@ func createContainer(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := x.account.options.readIndexing(def); err != nil {
+	if err := cmp.Or(x.account.options.readIndexing(def), x.account.setRetention(def)); err != nil {
 		return nil, err
 	}
 	content, err := throughput(x.header)
@@ -104,9 +105,10 @@ func replaceContainer(x *request) (*reply, error) {
 	if !reflect.DeepEqual(def.Unique, old.Unique) {
 		return nil, refuse(http.StatusBadRequest, "The unique keys of a container cannot be changed: send its uniqueKeyPolicy as it is, or make another container")
 	}
-	if def.Retention != old.Retention {
+	if def.Retention != old.Retention && (def.Retention != 0 || x.account.options.ContainerRetention) {
 		return nil, refuse(http.StatusBadRequest, "The changeFeedPolicy of a container cannot be changed in this emulator: versions are kept from its creation on or not at all")
 	}
+	def.Retention = old.Retention
 	if err := c.Replace(*def); err != nil {
 		return nil, err
 	}

@@ -25,6 +25,10 @@ var consistencyLevels = []string{"Strong", "BoundedStaleness", "Session", "Consi
 // maxPartitions bounds Options.Partitions.
 const maxPartitions = 256
 
+// maxRetention of versions and deletions is 30 days in minutes: the longest retention of
+// the service's continuous backup.
+const maxRetention = 30 * 24 * 60
+
 // Options configure an emulator. The zero value is ready to use: in memory, plain
 // HTTP on a free loopback port, one physical partition per container.
 type Options struct {
@@ -88,6 +92,13 @@ type Options struct {
 	// which Server.LoseWrites and Server.BeginRestore need. It costs a copy per write. It excludes
 	// StaleReads.
 	KeepWrites bool
+	// VersionRetention is the retention of the account's continuous backup, in whole minutes. It enables
+	// the feed of all versions and deletes for the containers that are created from then on, as on the
+	// service. It excludes KeepWrites. Default 0: the feed is refused.
+	VersionRetention time.Duration
+	// ContainerRetention enables that feed for each container whose changeFeedPolicy has a
+	// retentionDuration, as Microsoft's emulator does. The service refuses such containers.
+	ContainerRetention bool
 	// Seed makes resource ids and stale reads repeatable. 0 uses a random seed.
 	Seed uint64
 	// Logger receives failures of the storage and of the HTTP server, default none.
@@ -109,6 +120,8 @@ func (o *Options) resolve() (Options, error) {
 	exclude("Addr", "Listener", r.Addr != "" && r.Listener != nil)
 	exclude("Addr", "Network", r.Addr != "" && r.Network != nil)
 	exclude("Listener", "Network", r.Listener != nil && r.Network != nil)
+	exclude("KeepWrites", "VersionRetention", r.KeepWrites && r.VersionRetention != 0)
+	exclude("ContainerRetention", "VersionRetention", r.ContainerRetention && r.VersionRetention != 0)
 	exclude("KeepWrites", "StaleReads", r.KeepWrites && r.StaleReads != 0)
 	r.Addr = cmp.Or(r.Addr, "127.0.0.1:0")
 	r.Key = cmp.Or(r.Key, WellKnownKey)
@@ -134,6 +147,9 @@ func (o *Options) resolve() (Options, error) {
 	}
 	if r.StaleReads < 0 || r.StaleReads > 0 && (r.Consistency == "Strong" || r.Consistency == "BoundedStaleness") {
 		faults = append(faults, fmt.Errorf("option StaleReads is %v under %s consistency: it must not be negative, and needs Session or weaker", r.StaleReads, r.Consistency))
+	}
+	if m := r.VersionRetention; m < 0 || m%time.Minute != 0 || m > maxRetention*time.Minute {
+		faults = append(faults, fmt.Errorf("option VersionRetention is %v, it must be whole minutes, at most 30 days", m))
 	}
 	for i, name := range r.Regions {
 		if name == "" || slices.Contains(r.Regions[:i], name) {

@@ -66,7 +66,7 @@ func (s *Server) CreateContainer(database string, props ContainerProps) error {
 	if err != nil {
 		return fail(err)
 	}
-	if err := s.options.readIndexing(def); err != nil {
+	if err := cmp.Or(s.options.readIndexing(def), s.setRetention(def)); err != nil {
 		return fail(err)
 	}
 	db, err := s.store.Database(database)

@@ -42,6 +42,10 @@ func (e entry) String() string {
 // versioned starts an emulator whose container keeps versions and deletions for an hour.
 func versioned(t *testing.T, o *cosmosemu.Options) *cosmosemu.Server {
 	t.Helper()
+	if o == nil {
+		o = &cosmosemu.Options{}
+	}
+	o.ContainerRetention = true
 	srv := cosmosemu.StartT(t, o)
 	if err := srv.CreateDatabase("db"); err != nil {
 		t.Fatal(err)
@@ -174,8 +178,43 @@ func TestVersionsOfExpiryAndRetention(t *testing.T) {
 	})
 }
 
+// On the service the account enables the feed, and a container's own retention is refused.
+func TestAccountEnablesAllVersions(t *testing.T) {
+	const own = `{"id":"own","partitionKey":{"paths":["/pk"]},"changeFeedPolicy":{"retentionDuration":60}}`
+	for _, o := range []struct {
+		options cosmosemu.Options
+		feed    int
+	}{
+		{cosmosemu.Options{}, http.StatusBadRequest},
+		{cosmosemu.Options{VersionRetention: time.Hour}, http.StatusNotModified},
+	} {
+		srv, c := start(t, &o.options)
+		if _, _, code := versionsOf(t, srv, "0", "*"); code != o.feed {
+			t.Errorf("%v: the feed answers %d, want %d", o.options.VersionRetention, code, o.feed)
+		}
+		if r := send(t, srv, http.MethodPost, "dbs/db/colls", own, nil); r.StatusCode != http.StatusBadRequest || !strings.Contains(r.Body, "ContainerRetention") {
+			t.Errorf("%v: a container's own retention: %d %s", o.options.VersionRetention, r.StatusCode, r.Body)
+		}
+		made := send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"v","partitionKey":{"paths":["/pk"]}}`, nil)
+		if r := send(t, srv, http.MethodPut, "dbs/db/colls/v", made.Body, nil); r.StatusCode != http.StatusOK {
+			t.Errorf("%v: replace: %d %s", o.options.VersionRetention, r.StatusCode, r.Body)
+		}
+		create(t, c, "1", "a")
+		if o.feed != http.StatusNotModified {
+			continue
+		}
+		if got, _, _ := versionsOf(t, srv, "0", `"0"`); fmt.Sprint(got) != "[1 create]" {
+			t.Errorf("the feed has %v", got)
+		}
+		srv.Advance(2 * time.Hour)
+		if _, _, code := versionsOf(t, srv, "0", `"0"`); code != http.StatusBadRequest {
+			t.Errorf("a position before the retention: %d", code)
+		}
+	}
+}
+
 func TestVersionsNeedChangeFeedPolicy(t *testing.T) {
-	srv, _ := start(t, nil)
+	srv, _ := start(t, &cosmosemu.Options{ContainerRetention: true})
 	if _, _, code := versionsOf(t, srv, "0", "*"); code != http.StatusBadRequest {
 		t.Errorf("a container without a policy: %d", code)
 	}

@@ -20,7 +20,7 @@ func TestDotNet(t *testing.T) {
 	if judge == "" {
 		t.Skip("SKIPPED: the .NET SDK was NOT checked: FEEDBOX_TEST_DOTNET_JUDGE names no judge")
 	}
-	srv := cosmosemu.StartT(t)
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{ContainerRetention: true})
 	run := exec.CommandContext(t.Context(), judge, srv.Endpoint())
 	run.Env = append(os.Environ(), "DOTNET_BUNDLE_EXTRACT_BASE_DIR="+t.TempDir())
 	text, _ := run.CombinedOutput() // its error only repeats failed cases

@@ -65,7 +65,7 @@ func TestJavaNeighbour(t *testing.T) {
 
 func newNeighbours(t *testing.T) *neighbours {
 	t.Helper()
-	n := &neighbours{t: t, srv: cosmosemu.StartT(t, &cosmosemu.Options{TLS: true})}
+	n := &neighbours{t: t, srv: cosmosemu.StartT(t, &cosmosemu.Options{TLS: true, ContainerRetention: true})}
 	dir := t.TempDir()
 	n.program, n.ready, n.trust = filepath.Join(dir, "interop"), filepath.Join(dir, "ready.json"), filepath.Join(dir, "cosmos.pem")
 	ready, err := json.Marshal(map[string]string{"cosmosEndpoint": n.srv.Endpoint(), "cosmosKey": n.srv.Key()})

@@ -33,7 +33,7 @@ func TestJavaProcessor(t *testing.T) { runJava(t, "Processor.java", 2) }
 
 func runJava(t *testing.T, program string, partitions int) {
 	t.Helper()
-	srv := cosmosemu.StartT(t, &cosmosemu.Options{TLS: true, Partitions: partitions})
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{TLS: true, Partitions: partitions, ContainerRetention: true})
 	if text, err := runJavaOn(t, srv, program, partitions); err != nil || !allPassed.Match(text) {
 		t.Errorf("java: %v", err)
 	}

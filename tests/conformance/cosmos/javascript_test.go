@@ -20,7 +20,7 @@ func TestJavaScript(t *testing.T) {
 	copyInto(t, dir, "js")
 	for _, partitions := range []int{1, 4} {
 		t.Run(fmt.Sprintf("%d partitions", partitions), func(t *testing.T) {
-			srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: partitions})
+			srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: partitions, ContainerRetention: true})
 			text, err := javascript.run(t, dir, []string{"COSMOS_ENDPOINT=" + srv.Endpoint(), "COSMOS_KEY=" + srv.Key(), "CONTROL=" + srv.ControlEndpoint()}, "main.mjs")
 			if err != nil || !allPassed.Match(text) {
 				t.Errorf("node: %v", err)

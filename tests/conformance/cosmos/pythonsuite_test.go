@@ -64,7 +64,7 @@ func TestPythonSuite(t *testing.T) {
 	if len(files) == 0 {
 		t.Fatal("there are no tests")
 	}
-	cosmosemu.StartT(t, &cosmosemu.Options{Addr: "127.0.0.1:8081", Host: "localhost:8081", TLS: true})
+	cosmosemu.StartT(t, &cosmosemu.Options{Addr: "127.0.0.1:8081", Host: "localhost:8081", TLS: true, ContainerRetention: true})
 	s := &suiteRun{dir: dir, tests: found[0]}
 	queue := make(chan string)
 	var workers sync.WaitGroup

@@ -51,7 +51,7 @@ func TestRustSuites(t *testing.T) {
 	sources := rustSources(t, filepath.Join(home, "..", "crates", "crates.json"))
 	for _, s := range rustSuites {
 		t.Run(s.crate+"/"+s.program, func(t *testing.T) {
-			srv := cosmosemu.StartT(t, &cosmosemu.Options{TLS: s.tls})
+			srv := cosmosemu.StartT(t, &cosmosemu.Options{TLS: s.tls, ContainerRetention: true})
 			dir, env := sources[s.crate], rustEnv(t)
 			s.cargo(t, dir, env, rustBuildLimit, "--no-run") // may download, so it needs the usual authorities
 			env = append(env, "AZURE_COSMOS_TEST_MODE=required", "AZURE_COSMOS_CONNECTION_STRING=AccountEndpoint="+srv.Endpoint()+";AccountKey="+srv.Key()+";")
