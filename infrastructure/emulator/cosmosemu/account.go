@@ -22,6 +22,11 @@ type account struct {
 	regions regions
 	hosts   []string         // host:port of each region, in the order of Options.Regions
 	cert    *tls.Certificate // nil without TLS
+
+	creations sync.Map // end of CreationDelay (time.Time) by the resource id of a container
+
+	// Values of reply headers that never change.
+	readRegions, started []string
 }
 
 // now is the emulator's clock: Options.Now plus the time that Advance has added.
@@ -59,6 +64,24 @@ func (a *account) createDatabase(id string) (*store.Database, error) {
 		return nil, err
 	}
 	return a.store.CreateDatabase(id)
+}
+
+// created notes the creation of a container, for CreationDelay.
+func (a *account) created(c *store.Container) {
+	if d := a.options.CreationDelay; d > 0 {
+		a.creations.Store(c.RID, a.now().Add(d))
+	}
+}
+
+// checkCreated refuses a request to a container that is still being created.
+func (a *account) checkCreated(c *store.Container) error {
+	if a.options.CreationDelay == 0 {
+		return nil
+	}
+	if at, ok := a.creations.Load(c.RID); ok && a.now().Before(at.(time.Time)) {
+		return refuse(http.StatusNotFound, "Collection is not yet available for read. Please retry the request.").sub(subCreating)
+	}
+	return nil
 }
 
 // setRetention sets for how long a new container keeps versions and deletions.

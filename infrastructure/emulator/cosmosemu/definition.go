@@ -19,6 +19,13 @@ const newKeyVersion = 1
 // defaultIndexingPolicy is the policy that the service adds if there is none.
 const defaultIndexingPolicy = `{"indexingMode":"consistent","automatic":true,"includedPaths":[{"path":"/*"}],"excludedPaths":[{"path":"/\"_etag\"/?"}]}`
 
+// containerDefaults are members that the service adds if the client gives none. They have no
+// effect here.
+var containerDefaults = []struct{ name, value string }{
+	{"conflictResolutionPolicy", `{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""}`},
+	{"geospatialConfig", `{"type":"Geography"}`},
+}
+
 // parseDefinition reads the body of a container. Members that the emulator does not use
 // are kept unchanged. A partition key without a version has the version keyVersion.
 func parseDefinition(body []byte, keyVersion int) (*store.Definition, error) {
@@ -154,13 +161,15 @@ func indexingPolicy(policy json.RawMessage) ([]byte, error) {
 
 // definitionText returns the client's text with the partition key and the indexing policy
 // completed and without the members that the emulator writes itself.
-func definitionText(body []byte, def *store.Definition, given *keyDefinition, policy []byte) (string, error) {
+func definitionText(body []byte, def *store.Definition, in *keyDefinition, policy []byte) (string, error) {
+	given := map[string]bool{}
 	text, err := document.Members(body, func(name string, value []byte) bool {
+		given[name] = string(value) != "null"
 		switch name {
 		case "_rid", "_self", "_etag", "_ts", "_docs", "_sprocs", "_triggers", "_udfs", "_conflicts", "partitionKey", "indexingPolicy":
 			return false
 		}
-		return string(value) != "null"
+		return given[name]
 	})
 	if err != nil {
 		return "", fmt.Errorf("read container: %w", err)
@@ -170,7 +179,7 @@ func definitionText(body []byte, def *store.Definition, given *keyDefinition, po
 		kind = "MultiHash"
 	}
 	version := def.KeyVersion
-	if version == 1 && given.Version == 0 {
+	if version == 1 && in.Version == 0 {
 		version = 0 // the Rust suite demands that it is omitted, the Python suite that a given one is kept
 	}
 	key, err := json.Marshal(struct {
@@ -178,11 +187,17 @@ func definitionText(body []byte, def *store.Definition, given *keyDefinition, po
 		Kind    string   `json:"kind"`
 		Version int      `json:"version,omitempty"`
 		System  bool     `json:"systemKey,omitempty"`
-	}{given.Paths, kind, version, hasSystemKey(def)})
+	}{in.Paths, kind, version, hasSystemKey(def)})
 	if err != nil {
 		return "", fmt.Errorf("encode partition key: %w", err)
 	}
 	text = append(append(text, `,"partitionKey":`...), key...)
+	for _, d := range containerDefaults {
+		if !given[d.name] {
+			text = append(append(append(text, `,"`...), d.name...), `":`...)
+			text = append(text, d.value...)
+		}
+	}
 	return string(append(append(text, `,"indexingPolicy":`...), policy...)), nil
 }
 

@@ -73,6 +73,15 @@ const (
 	replyRetryAfter     = "x-ms-retry-after-ms"
 	replySessionToken   = "x-ms-session-token"
 	replySubstatus      = "x-ms-substatus"
+
+	replyGatewayVersion = "x-ms-gatewayversion"
+	replyServiceVersion = "x-ms-serviceversion"
+	replyReadRegions    = "x-ms-number-of-read-regions"
+	replyStateChange    = "x-ms-last-state-change-utc"
+	replyLocalLSN       = "x-ms-cosmos-llsn"
+	replyAckedLSN       = "x-ms-quorum-acked-lsn"
+	replyAckedLocalLSN  = "x-ms-cosmos-quorum-acked-llsn"
+	replyCommittedLSN   = "x-ms-global-committed-lsn"
 )
 
 // first returns the first value of a header given by its canonical name.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -32,6 +33,67 @@ func TestAccountAdvertisesTheHostThatWasCalled(t *testing.T) {
 	}
 }
 
+// These fields were recorded of live accounts: see the Rust SDK's driver, dynamic_topology.rs.
+func TestAccountHasTheFieldsOfLiveAccounts(t *testing.T) {
+	for retention, backup := range map[time.Duration]bool{0: false, time.Hour: true} {
+		srv := cosmosemu.StartT(t, &cosmosemu.Options{VersionRetention: retention})
+		var account map[string]any
+		if err := json.Unmarshal([]byte(send(t, srv, http.MethodGet, "", "", nil).Body), &account); err != nil {
+			t.Fatal(err)
+		}
+		if rid, _ := account["_rid"].(string); !strings.HasSuffix(rid, ".sql.cosmos.azure.com") {
+			t.Errorf("_rid is %s", rid)
+		}
+		if account["continuousBackupEnabled"] != backup {
+			t.Errorf("with a retention of %v, continuousBackupEnabled is %v", retention, account["continuousBackupEnabled"])
+		}
+		for _, name := range []string{"disableCrossRegionalHedging", "enableNRegionSynchronousCommit", "enablePerPartitionFailoverBehavior"} {
+			if on, ok := account[name].(bool); !ok || on {
+				t.Errorf("%s is %v", name, account[name])
+			}
+		}
+	}
+}
+
+func TestEveryReplyHasTheCommonHeaders(t *testing.T) {
+	srv, c := start(t, nil)
+	create(t, c, "1", "a")
+	for path, lsn := range map[string]string{"": "", "dbs/none": "", "dbs/db/colls/c/docs/1": "1", "dbs/db/colls/c/docs/2": "1"} {
+		r := send(t, srv, http.MethodGet, path, "", map[string]string{"x-ms-documentdb-partitionkey": `["a"]`})
+		for _, name := range []string{"x-ms-gatewayversion", "x-ms-serviceversion", "x-ms-number-of-read-regions", "x-ms-last-state-change-utc"} {
+			if r.Header.Get(name) == "" {
+				t.Errorf("GET /%s: %d has no %s", path, r.StatusCode, name)
+			}
+		}
+		for _, name := range []string{"x-ms-cosmos-llsn", "x-ms-quorum-acked-lsn", "x-ms-cosmos-quorum-acked-llsn", "x-ms-global-committed-lsn"} {
+			if got := r.Header.Get(name); got != lsn {
+				t.Errorf("GET /%s: %d has the %s %q, want %q", path, r.StatusCode, name, got, lsn)
+			}
+		}
+	}
+}
+
+// On the service a container is not ready for some seconds after its creation.
+func TestNewContainerIsCreatedWithDelay(t *testing.T) {
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{CreationDelay: time.Minute})
+	must(t, srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}))
+	send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"d","partitionKey":{"paths":["/pk"]}}`, nil)
+	codes := func() (list []string) {
+		for _, path := range []string{"c", "d", "c/docs", "d/pkranges"} {
+			r := send(t, srv, http.MethodGet, "dbs/db/colls/"+path, "", nil)
+			list = append(list, strings.TrimSuffix(fmt.Sprint(r.StatusCode, "/", r.Header.Get("x-ms-substatus")), "/"))
+		}
+		return list
+	}
+	if got := fmt.Sprint(codes()); got != "[404/1013 404/1013 404/1013 404/1013]" {
+		t.Errorf("at once: %s", got)
+	}
+	srv.Advance(time.Minute)
+	if got := fmt.Sprint(codes()); got != "[200 200 200 200]" {
+		t.Errorf("after a minute: %s", got)
+	}
+}
+
 func TestContainerKeepsItsDefinition(t *testing.T) {
 	srv := cosmosemu.StartT(t)
 	if err := srv.CreateDatabase("db"); err != nil {
@@ -39,13 +101,18 @@ func TestContainerKeepsItsDefinition(t *testing.T) {
 	}
 	const in = `{"id":"x","partitionKey":{"paths":["/pk"]},"defaultTtl":60,"vectorEmbeddingPolicy":{"vectorEmbeddings":[]},"whatever":{"a":[1, 2]}}`
 	r := send(t, srv, http.MethodPost, "dbs/db/colls", in, nil)
-	for _, want := range []string{`"whatever":{"a":[1, 2]}`, `"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}`, `"kind":"Hash"`, `"indexingPolicy"`, `"_rid"`} {
+	for _, want := range []string{
+		`"whatever":{"a":[1, 2]}`, `"vectorEmbeddingPolicy":{"vectorEmbeddings":[]}`, `"kind":"Hash"`, `"indexingPolicy"`, `"_rid"`,
+		`"conflictResolutionPolicy":{"mode":"LastWriterWins","conflictResolutionPath":"/_ts","conflictResolutionProcedure":""}`, `"geospatialConfig":{"type":"Geography"}`,
+	} {
 		if r.StatusCode != http.StatusCreated || !strings.Contains(r.Body, want) {
 			t.Errorf("create: %d, %s lacks %s", r.StatusCode, r.Body, want)
 		}
 	}
-	back := send(t, srv, http.MethodPut, "dbs/db/colls/x", strings.Replace(r.Body, `"defaultTtl":60`, `"defaultTtl":-1`, 1), nil)
-	if back.StatusCode != http.StatusOK || !strings.Contains(back.Body, `"defaultTtl":-1`) || strings.Count(back.Body, `"_rid"`) != 1 {
+	changed := strings.NewReplacer(`"defaultTtl":60`, `"defaultTtl":-1`, `"Geography"`, `"Geometry"`).Replace(r.Body)
+	back := send(t, srv, http.MethodPut, "dbs/db/colls/x", changed, nil)
+	if back.StatusCode != http.StatusOK || !strings.Contains(back.Body, `"defaultTtl":-1`) || strings.Count(back.Body, `"_rid"`) != 1 ||
+		strings.Count(back.Body, `"geospatialConfig"`) != 1 || !strings.Contains(back.Body, `"Geometry"`) {
 		t.Errorf("replace: %d %s", back.StatusCode, back.Body)
 	}
 	for name, body := range map[string]string{

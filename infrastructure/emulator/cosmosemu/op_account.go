@@ -14,7 +14,8 @@ import (
 //     was called. localhost becomes 127.0.0.1, as in the official emulator. After a failover
 //     the answer lists the earlier regions until Server.AdvertiseRegions.
 //   - Refuses: nothing.
-//   - Source: REST reference, Get a Database Account.
+//   - Source: REST reference, Get a Database Account; the fields that the Rust SDK's driver
+//     records of live accounts (tests/in_memory_emulator_tests/dynamic_topology.rs).
 func readAccount(x *request) (*reply, error) {
 	host := x.req.Host
 	if x.region > 0 {
@@ -32,12 +33,13 @@ func readAccount(x *request) (*reply, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode regions: %w", err)
 	}
-	body := fmt.Appendf(nil, `{"_self":"","id":"feedbox-emulator","_rid":"feedbox-emulator.sql.cosmosdb.azure.com",`+
+	body := fmt.Appendf(nil, `{"_self":"","id":"feedbox-emulator","_rid":"feedbox-emulator.sql.cosmos.azure.com",`+
 		`"media":"//media/","addresses":"//addresses/","_dbs":"//dbs/","writableLocations":%s,"readableLocations":%s,`+
-		`"enableMultipleWriteLocations":%t,"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
+		`"enableMultipleWriteLocations":%t,"continuousBackupEnabled":%t,"enableNRegionSynchronousCommit":false,`+
+		`"enablePerPartitionFailoverBehavior":false,"disableCrossRegionalHedging":false,"userReplicationPolicy":{"asyncReplication":false,"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"userConsistencyPolicy":{"defaultConsistencyLevel":%q},"systemReplicationPolicy":{"minReplicaSetSize":1,"maxReplicasetSize":4},`+
 		`"readPolicy":{"primaryReadCoefficient":1,"secondaryReadCoefficient":1},"queryEngineConfiguration":%q}`,
-		writable, readable, x.account.options.MultipleWriteRegions, x.account.options.Consistency, queryEngineConfiguration)
+		writable, readable, x.account.options.MultipleWriteRegions, x.account.options.VersionRetention > 0, x.account.options.Consistency, queryEngineConfiguration)
 	return ok(http.StatusOK, body, metadataCharge), nil
 }
 

@@ -100,7 +100,7 @@ func feedMode(h http.Header, c *store.Container, q *store.FeedQuery) error {
 	case format == "":
 		return refuse(http.StatusBadRequest, "The change feed mode %s needs the wire format version %s", mode, feedFormat)
 	case c.Definition().Retention == 0:
-		return refuse(http.StatusBadRequest, "All Versions and Deletes change feed must be enabled: on the service by continuous backup of the account, in this emulator by Options.VersionRetention or Options.ContainerRetention")
+		return refuse(http.StatusBadRequest, "Change Feed 'All Versions and Deletes' mode must be enabled: on the service by continuous backup of the account, in this emulator by Options.VersionRetention or Options.ContainerRetention")
 	case first(h, headerIfNoneMatch) == "":
 		return refuse(http.StatusBadRequest, "The change feed mode %s starts from now (If-None-Match *) or from a continuation, not from the beginning or a time", mode)
 	}

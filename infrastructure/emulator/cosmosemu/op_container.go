@@ -39,6 +39,7 @@ func createContainer(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	x.account.created(c)
 	if content != nil {
 		if _, err := x.account.store.PutOffer(c.RID, containerLink(c), content); err != nil {
 			return nil, err

@@ -99,6 +99,9 @@ type Options struct {
 	// ContainerRetention enables that feed for each container whose changeFeedPolicy has a
 	// retentionDuration, as Microsoft's emulator does. The service refuses such containers.
 	ContainerRetention bool
+	// CreationDelay is how long requests to a new container are answered with 404 and sub-status 1013,
+	// as on the service, where it takes seconds. Default 0.
+	CreationDelay time.Duration
 	// Seed makes resource ids and stale reads repeatable. 0 uses a random seed.
 	Seed uint64
 	// Logger receives failures of the storage and of the HTTP server, default none.
@@ -147,6 +150,9 @@ func (o *Options) resolve() (Options, error) {
 	}
 	if r.StaleReads < 0 || r.StaleReads > 0 && (r.Consistency == "Strong" || r.Consistency == "BoundedStaleness") {
 		faults = append(faults, fmt.Errorf("option StaleReads is %v under %s consistency: it must not be negative, and needs Session or weaker", r.StaleReads, r.Consistency))
+	}
+	if r.CreationDelay < 0 {
+		faults = append(faults, fmt.Errorf("option CreationDelay is %v, it must not be negative", r.CreationDelay))
 	}
 	if m := r.VersionRetention; m < 0 || m%time.Minute != 0 || m > maxRetention*time.Minute {
 		faults = append(faults, fmt.Errorf("option VersionRetention is %v, it must be whole minutes, at most 30 days", m))

@@ -73,7 +73,11 @@ func (s *Server) CreateContainer(database string, props ContainerProps) error {
 	if err != nil {
 		return fail(err)
 	}
-	if _, err := s.store.CreateContainer(db, *def, cmp.Or(props.Partitions, s.options.Partitions)); err != nil && !errors.Is(err, store.ErrExists) {
+	c, err := s.store.CreateContainer(db, *def, cmp.Or(props.Partitions, s.options.Partitions))
+	switch {
+	case err == nil:
+		s.created(c)
+	case !errors.Is(err, store.ErrExists):
 		return fail(err)
 	}
 	return nil

@@ -44,6 +44,18 @@ func (a *reply) makeBinary() {
 	}
 }
 
+var programVersion = []string{"version=feedbox-emulator"}
+
+// setCommon sets the headers that every reply of the service has. Where the reply has an LSN, so
+// do those of its replicas: here they are one.
+func (x *request) setCommon(h http.Header) {
+	h[replyGatewayVersion], h[replyServiceVersion] = programVersion, programVersion
+	h[replyReadRegions], h[replyStateChange] = x.account.readRegions, x.account.started
+	if lsn := h[replyLSN]; lsn != nil {
+		h[replyLocalLSN], h[replyAckedLSN], h[replyAckedLocalLSN], h[replyCommittedLSN] = lsn, lsn, lsn, lsn
+	}
+}
+
 // write sends the reply to a request. All header values share one backing array, to save
 // allocations.
 func (a *reply) write(w http.ResponseWriter, x *request) {
@@ -71,6 +83,7 @@ func (a *reply) write(w http.ResponseWriter, x *request) {
 	for _, v := range a.extra {
 		set(v.name, v.value)
 	}
+	x.setCommon(h)
 	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
 		h[headerContentType] = contentTypeJSON
 		if a.binary {
@@ -100,6 +113,7 @@ func (x *request) writeError(w http.ResponseWriter, e *wireError) {
 		token := rangeToken(x.at, x.at.LSN())
 		h[replySessionToken], h[replyLSN], h[replyRangeID] = []string{token}, []string{tokenLSN(token)}, []string{x.at.ID}
 	}
+	x.setCommon(h)
 	h[headerContentLength] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(e.Status)
 	_, _ = w.Write(body) // fails only if the client has disconnected

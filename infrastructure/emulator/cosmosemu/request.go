@@ -61,7 +61,7 @@ func (x *request) container() (*store.Container, error) {
 	if x.route.resource != "colls" { // otherwise the parent is the database
 		x.route.contentPath, x.route.altContentPath = c.RID, c.Link
 	}
-	return c, nil
+	return c, x.account.checkCreated(c)
 }
 
 func (x *request) user() (*store.Database, *store.User, error) {

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -36,6 +38,8 @@ func Start(options *Options) (*Server, error) {
 	s := &Server{}
 	s.options = o
 	s.regions.init(len(o.Regions))
+	s.readRegions = []string{strconv.Itoa(len(o.Regions) - 1)}
+	s.started = []string{o.Now().UTC().Format(http.TimeFormat)}
 	s.key, _ = base64.StdEncoding.DecodeString(o.Key) // resolve has checked it
 	s.dispatcher.init(&s.account)
 	if err := s.listen(); err != nil {
