@@ -98,7 +98,7 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 // read returns the stored mark of key, or the zero value if there is none.
 func (b *Inbox) read(ctx context.Context, key string) (stored, error) {
 	reply, err := b.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), b.consumer, nil)
-	if status(err) == http.StatusNotFound {
+	if isAbsent(err) {
 		b.remember(key, stored{})
 		return stored{}, nil
 	}
@@ -133,13 +133,11 @@ func (b *Inbox) record(ctx context.Context, key string, m consumer.Mark) error {
 			return nil
 		}
 		err = b.write(ctx, key, m, s.etag)
-		switch status(err) {
-		case 0:
-			if err != nil {
-				return fmt.Errorf("write the inbox of key %s: %w", key, err)
-			}
+		code := status(err)
+		switch {
+		case err == nil:
 			return nil
-		case http.StatusConflict, http.StatusPreconditionFailed, http.StatusNotFound:
+		case code == http.StatusConflict, code == http.StatusPreconditionFailed, isAbsent(err) && s.etag != "":
 			ok = false // written by another process, or expired: read it again
 		default:
 			return fmt.Errorf("write the inbox of key %s: %w", key, err)
@@ -196,6 +194,20 @@ func (b *Inbox) remember(key string, s stored) {
 		clear(b.known)
 	}
 	b.known[key] = s
+}
+
+// isAbsent reports whether err means that there is no such document. A 404 with a sub-status
+// means something else: for example, the container is being created (1013).
+func isAbsent(err error) bool {
+	reply, ok := errors.AsType[*azcore.ResponseError](err)
+	if !ok || reply.StatusCode != http.StatusNotFound {
+		return false
+	}
+	if reply.RawResponse == nil {
+		return true
+	}
+	sub := reply.RawResponse.Header.Get("x-ms-substatus")
+	return sub == "" || sub == "0"
 }
 
 // status returns the HTTP status of the response in err, or 0 if there is none.

@@ -3,6 +3,7 @@ package cosmosinbox_test
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -53,6 +54,37 @@ func want(t *testing.T, b *cosmosinbox.Inbox, key string, m consumer.Mark) {
 	if err != nil || got != m {
 		t.Errorf("mark of %s is %+v, %v; want %+v", key, got, err, m)
 	}
+}
+
+// The service answers 404/1013 for some seconds after a container was created. That does not mean
+// that an event is new.
+func TestInboxOfAContainerThatIsBeingCreatedFails(t *testing.T) {
+	emulator := cosmosemu.StartT(t, &cosmosemu.Options{CreationDelay: time.Hour})
+	if err := emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "inbox", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
+		t.Fatal(err)
+	}
+	var requests atomic.Int64
+	emulator.Control(cosmosemu.OpAny, func(*cosmosemu.Call) *cosmosemu.Fault {
+		requests.Add(1)
+		return nil
+	})
+	container, err := emulator.Client().NewContainer("contacts", "inbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inbox := open(t, container, "mail", &cosmosinbox.Options{Timeout: 3 * time.Second})
+	if m, err := inbox.Last(t.Context(), "ann"); err == nil {
+		t.Errorf("the mark is %+v, want an error", m)
+	}
+	if err := inbox.Record(t.Context(), "ann", mark(1)); err == nil {
+		t.Error("recorded in a container that is being created")
+	}
+	if n := requests.Load(); n > 20 {
+		t.Errorf("%d requests, want no busy loop", n)
+	}
+	emulator.Advance(time.Hour)
+	record(t, inbox, "ann", 1)
+	want(t, inbox, "ann", mark(1))
 }
 
 func TestProcessesShareMarks(t *testing.T) {

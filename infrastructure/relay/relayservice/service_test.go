@@ -30,7 +30,12 @@ type world struct {
 
 func newWorld(t *testing.T, containers ...string) *world {
 	t.Helper()
-	emulator := cosmosemu.StartT(t, nil)
+	return newWorldOn(t, nil, containers...)
+}
+
+func newWorldOn(t *testing.T, o *cosmosemu.Options, containers ...string) *world {
+	t.Helper()
+	emulator := cosmosemu.StartT(t, o)
 	for _, name := range containers {
 		props := cosmosemu.ContainerProps{ID: name, PartitionKey: []string{cosmos.PartitionKeyPath}}
 		switch name {
@@ -79,7 +84,18 @@ func must(t *testing.T, err error) {
 
 func TestRelayAsALibrary(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, "data", "leases", "parked")
+	checkRelay(t, newWorld(t, "data", "leases", "parked"))
+}
+
+// At the first start the service may still be creating the containers.
+func TestFirstStartAwaitsTheCreationOfContainers(t *testing.T) {
+	t.Parallel()
+	checkRelay(t, newWorldOn(t, &cosmosemu.Options{CreationDelay: 2 * time.Second}, "data", "leases", "parked"))
+}
+
+// checkRelay starts a relay and checks that it sends an event.
+func checkRelay(t *testing.T, w *world) {
+	t.Helper()
 	relay := w.relay(t, &cosmosrelay.Options{Database: "shop"}, &servicebus.RelayBrokerOptions{Topic: "orders"})
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -89,6 +105,7 @@ func TestRelayAsALibrary(t *testing.T) {
 	must(t, err)
 	outbox, err := cosmos.NewOutbox(data, nil)
 	must(t, err)
+	must(t, outbox.Verify(t.Context()))
 	_, err = outbox.Batch("order-7").Put(map[string]any{"id": "order-7", "total": 5}, "").Emit("OrderPlacedEvent", map[string]int{"total": 5}).Commit(t.Context())
 	must(t, err)
 	session, err := w.dev.Client().AcceptSessionForSubscription(t.Context(), "orders", "all", "order-7", nil)

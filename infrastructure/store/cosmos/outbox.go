@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -45,14 +46,14 @@ func NewOutbox(container *azcosmos.ContainerClient, o *OutboxOptions) (*Outbox, 
 }
 
 // Verify checks that the container exists, has the partition key of KeyMember, and lets events
-// expire. Call it at the start. Without it, Commit reports the first two, and events in a container
+// expire. It waits some seconds if the service is still creating the container. Call it at the start. Without it, Commit reports the first two, and events in a container
 // without a TTL never expire. If the account does not answer, the error is fault.Unavailable or
 // fault.Throttled.
 func (o *Outbox) Verify(ctx context.Context) error {
 	if o == nil || o.container == nil {
 		return errors.New("cosmos: the outbox is not made by NewOutbox")
 	}
-	return ContainerSpec{ID: o.container.ID(), PartitionKeyPath: "/" + o.keyMember, TTL: true}.verify(ctx, o.container)
+	return ContainerSpec{ID: o.container.ID(), PartitionKeyPath: "/" + o.keyMember, TTL: true}.await(ctx, o.container, time.Now().Add(creationWait))
 }
 
 // Batch begins a transaction under a partition key. Commit reports all errors, also that of an

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -25,9 +26,17 @@ type ContainerSpec struct {
 	TTL bool
 }
 
+// At the first start after a deployment the service may still be creating the containers, which
+// takes seconds. A start may take 15 s in all.
+const (
+	creationWait = 10 * time.Second
+	creationPoll = 500 * time.Millisecond
+)
+
 // Verify checks that the database and the containers exist and have the required properties. Its
-// error names everything that is missing or wrong. It creates nothing. If the account does not
-// answer, the error is fault.Unavailable or fault.Throttled.
+// error names everything that is missing or wrong. It creates nothing, but waits some seconds for
+// containers that the service is still creating. If the account does not answer, the error is
+// fault.Unavailable or fault.Throttled.
 func Verify(ctx context.Context, client *azcosmos.Client, database string, containers ...ContainerSpec) error {
 	db, err := client.NewDatabase(database)
 	if err != nil {
@@ -41,16 +50,32 @@ func Verify(ctx context.Context, client *azcosmos.Client, database string, conta
 		return err
 	}
 	var faults []error
+	until := time.Now().Add(creationWait)
 	for _, spec := range containers {
 		container, err := db.NewContainer(spec.ID)
 		if err != nil {
 			return fmt.Errorf("verify container %s: %w", spec.ID, err)
 		}
-		if err := spec.verify(ctx, container); err != nil {
+		if err := spec.await(ctx, container, until); err != nil {
 			faults = append(faults, err)
 		}
 	}
 	return errors.Join(faults...)
+}
+
+// await verifies the container, until a time again while the service creates it.
+func (s ContainerSpec) await(ctx context.Context, container *azcosmos.ContainerClient, until time.Time) error {
+	for {
+		err := s.verify(ctx, container)
+		if !store.BeingCreated(err) || !time.Now().Before(until) {
+			return err
+		}
+		select {
+		case <-time.After(creationPoll):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 func (s ContainerSpec) verify(ctx context.Context, container *azcosmos.ContainerClient) error {

@@ -6,12 +6,19 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/google/uuid"
 
+	"feedbox/application/contacts"
+	"feedbox/application/mediator"
+	"feedbox/application/query"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
 	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/store/document"
 )
@@ -113,6 +120,35 @@ func TestVerifyReportsMissingRights(t *testing.T) {
 		if err := cosmos.Verify(t.Context(), client, "contacts", cosmos.DataContainer("data")); !fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "create it") {
 			t.Errorf("%s: %v; want unavailable", at, err)
 		}
+	}
+}
+
+// The service answers 404/1013 for some seconds after a container was created: at the first start.
+func TestVerifyAwaitsTheCreationOfContainers(t *testing.T) {
+	for delay, ready := range map[time.Duration]bool{5 * time.Second: true, time.Hour: false} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, worldOptions{emulator: &cosmosemu.Options{Network: pipenet.New(), CreationDelay: delay}})
+			began := time.Now()
+			err := cosmos.Verify(t.Context(), w.client, "contacts", cosmos.DataContainer("data"))
+			if took := time.Since(began); took > delay+time.Second || took > 15*time.Second {
+				t.Errorf("a creation of %s: verified after %s", delay, took)
+			}
+			if (err == nil) != ready || err != nil && (!fault.Is(err, fault.Unavailable) || strings.Contains(err.Error(), "create it")) {
+				t.Errorf("a creation of %s: %v", delay, err)
+			}
+		})
+	}
+}
+
+// A document of a container that is being created is not absent: a repeat finds or stores it.
+func TestContainerThatIsBeingCreatedIsUnavailable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{emulator: &cosmosemu.Options{CreationDelay: time.Hour}})
+	if _, err := mediator.Send(t.Context(), w.app, contacts.ReadContact{Read: query.Read{ID: uuid.New()}}); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a read: %v, want unavailable", err)
+	}
+	if _, err := mediator.Send(t.Context(), w.app, john()); !fault.Is(err, fault.Unavailable) {
+		t.Errorf("a commit: %v, want unavailable", err)
 	}
 }
 

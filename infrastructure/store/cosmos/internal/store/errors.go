@@ -31,6 +31,10 @@ const (
 // may exist.
 const subStatusSessionNotAvailable = "1002"
 
+// The sub-status of a 404 from a container that the service is still creating, which takes
+// seconds after the request to create it was answered.
+const subStatusBeingCreated = "1013"
+
 // The sub-statuses of a 403 from a region that does not serve the account any more: it accepts
 // no writes, or it was removed. The account advertises such a region for some minutes.
 const (
@@ -84,8 +88,11 @@ func StatusFault(what string, status int, reply *http.Response, cause error) err
 	case http.StatusNotModified:
 		return fault.Wrap(fault.NotModified, "", "the document has not changed", cause)
 	case http.StatusNotFound:
-		if Header(reply, headerSubStatus) == subStatusSessionNotAvailable {
+		switch Header(reply, headerSubStatus) {
+		case subStatusSessionNotAvailable:
 			return fault.Wrap(fault.Unavailable, "session_not_available", "the store has not caught up yet; try again", cause)
+		case subStatusBeingCreated:
+			return fault.Wrap(fault.Unavailable, "store_unavailable", "the container is being created; try again", cause)
 		}
 		return fault.Wrap(fault.NotFound, "", "there is no such document", cause)
 	case http.StatusConflict:
@@ -164,6 +171,12 @@ func SessionOf(err error) string {
 func SessionNotAvailable(err error) bool {
 	var reply *azcore.ResponseError
 	return errors.As(err, &reply) && reply.StatusCode == http.StatusNotFound && Header(reply.RawResponse, headerSubStatus) == subStatusSessionNotAvailable
+}
+
+// BeingCreated reports whether the service is still creating the container of a request.
+func BeingCreated(err error) bool {
+	var reply *azcore.ResponseError
+	return errors.As(err, &reply) && reply.StatusCode == http.StatusNotFound && Header(reply.RawResponse, headerSubStatus) == subStatusBeingCreated
 }
 
 // Ambiguous reports whether a write that ended in err may have been applied.
