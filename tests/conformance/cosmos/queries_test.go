@@ -60,7 +60,7 @@ func queriesByGo(t *testing.T) {
 	if err := json.Unmarshal(text, &table); err != nil {
 		t.Fatal(err)
 	}
-	w := openTarget(t)
+	w := openTarget(t, 1)
 	db, err := w.client.NewDatabase(w.database)
 	if err != nil {
 		t.Fatal(err)

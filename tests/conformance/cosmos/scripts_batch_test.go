@@ -128,8 +128,9 @@ var batchScripts = []script{
 			})
 		}
 		f := p.feed()
+		r := f.of("a")
 		for pages, position := 0, ""; pages < 3; pages++ {
-			page := f.read(position, 3) // fewer than a transaction has
+			page := f.page(r, position, 3) // fewer than a transaction has
 			lsns := map[int64]int{}
 			for i := range page.Items {
 				lsns[page.Items[i].LSN]++

@@ -1,9 +1,12 @@
 package cosmos
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -14,39 +17,89 @@ import (
 
 const learnFeed = "Learn, Change feed in Azure Cosmos DB; Reading change feed (latest version mode)"
 
-// feedReader reads the change feed of a script's container, which has one physical
-// partition, as the processor does.
+// feedReader reads the change feed of a script's container, as the processor does: range by range.
+// Nothing is known of the order of changes in different ranges.
 type feedReader struct {
-	p    *probe
-	feed *cosmosfeed.Feed
+	p      *probe
+	feed   *cosmosfeed.Feed
+	ranges []changefeed.FeedRange
 }
+
+// positions are places in the feed of each range; nil is the beginning.
+type positions map[changefeed.FeedRange]string
 
 func (p *probe) feed() *feedReader {
 	f, err := cosmosfeed.NewFeed(p.w.client, p.w.database, p.name)
 	p.must("open the change feed", err)
-	return &feedReader{p: p, feed: f}
+	ranges, err := f.Ranges(p.ctx)
+	p.must("read the feed ranges", err)
+	slices.SortFunc(ranges, func(a, b changefeed.FeedRange) int { return strings.Compare(a.Min, b.Min) })
+	return &feedReader{p: p, feed: f, ranges: ranges}
 }
 
-// read returns one page from a position; "" is the beginning.
-func (f *feedReader) read(position string, limit int) *changefeed.Page {
-	page, err := f.feed.Read(f.p.ctx, changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: position, MaxItems: limit})
+// page returns one page of a range.
+func (f *feedReader) page(r changefeed.FeedRange, position string, limit int) *changefeed.Page {
+	page, err := f.feed.Read(f.p.ctx, changefeed.ReadRequest{Range: r, Continuation: position, MaxItems: limit})
 	f.p.must("read the change feed", err)
 	return page
 }
 
-// all reads to the end and returns the ids in order, and the position.
-func (f *feedReader) all(position string, limit int) (ids []string, end string) {
-	for range 1000 {
-		page := f.read(position, limit)
-		for i := range page.Items {
-			ids = append(ids, f.p.documents([][]byte{page.Items[i].Raw})[0].ID)
-		}
-		if position = page.Continuation; page.CaughtUp {
-			return ids, position
+// of returns the range of the changes of one key, which must be the only ones.
+func (f *feedReader) of(pk string) changefeed.FeedRange {
+	for _, r := range f.ranges {
+		if page := f.page(r, "", 1); len(page.Items) > 0 {
+			return r
 		}
 	}
-	f.p.expect(false, "the change feed does not end")
-	return ids, position
+	f.p.must("find the range of key "+pk, errors.New("no range has a change"))
+	return changefeed.FeedRange{}
+}
+
+// all reads every range to its end. It returns the changes, those of one key in order.
+func (f *feedReader) all(from positions, limit int) (changes []document, end positions) {
+	end = positions{}
+	for _, r := range f.ranges {
+		position := from[r]
+		for pages := 0; ; pages++ {
+			page := f.page(r, position, limit)
+			changes = append(changes, f.changes(page)...)
+			if position = page.Continuation; page.CaughtUp {
+				break
+			}
+			if pages == 1000 {
+				f.p.must("read the change feed", fmt.Errorf("range %s does not end", r))
+			}
+		}
+		end[r] = position
+	}
+	return changes, end
+}
+
+func (f *feedReader) changes(page *changefeed.Page) []document {
+	raw := make([][]byte, len(page.Items))
+	for i := range page.Items {
+		raw[i] = page.Items[i].Raw
+	}
+	return f.p.documents(raw)
+}
+
+// sorted returns the ids of changes.
+func sorted(changes []document) []string {
+	ids := make([]string, len(changes))
+	for i := range changes {
+		ids[i] = changes[i].ID
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// byKey returns the ids of the changes of each key, in order.
+func byKey(changes []document) map[string][]string {
+	keys := map[string][]string{}
+	for i := range changes {
+		keys[changes[i].PK] = append(keys[changes[i].PK], changes[i].ID)
+	}
+	return keys
 }
 
 var feedScripts = []script{
@@ -58,31 +111,37 @@ var feedScripts = []script{
 		p.must("replace", err)
 		_, err = p.items.DeleteItem(p.ctx, key("k1"), "4", nil)
 		p.must("delete", err)
-		ids, _ := p.feed().all("", 4)
-		want := []string{"0", "1", "2", "5", "6", "7", "8", "9", "3"}
-		p.expect(slices.Equal(ids, want), "the feed shows %v, want each document once, changed ones last, no deleted ones: %v", ids, want)
+		changes, _ := p.feed().all(nil, 4)
+		got, want := byKey(changes), map[string][]string{"k0": {"0", "6", "9", "3"}, "k1": {"1", "7"}, "k2": {"2", "5", "8"}}
+		p.expect(reflect.DeepEqual(got, want), "the feed shows %v, want each document once, changed ones last, no deleted ones: %v", got, want)
 	}},
 	{name: "feed-positions", topic: "change-feed", source: learnFeed + "; azcosmos emulator_cosmos_container_test.go (TestEmulatorContainerChangeFeed)", run: func(p *probe) {
 		f := p.feed()
 		p.create("a", "1")
-		ids, position := f.all("", 100)
-		p.expect(slices.Equal(ids, []string{"1"}), "the feed shows %v, want 1", ids)
-		again := f.read(position, 100)
-		p.expect(again.CaughtUp && len(again.Items) == 0, "behind the last change the feed shows %d items and is not at its end", len(again.Items))
-		p.expect(again.Continuation != "", "an answer without changes (304) has no position")
+		changes, end := f.all(nil, 100)
+		p.expect(slices.Equal(sorted(changes), []string{"1"}), "the feed shows %v, want 1", sorted(changes))
+		idle := positions{}
+		for _, r := range f.ranges {
+			page := f.page(r, end[r], 100)
+			p.expect(page.CaughtUp && len(page.Items) == 0, "after the last change the feed shows %d items and is not at its end", len(page.Items))
+			p.expect(page.Continuation != "", "an answer without changes (304) has no position")
+			idle[r] = page.Continuation
+		}
 		p.create("a", "2")
 		p.create("b", "3")
-		ids, _ = f.all(position, 1)
-		p.expect(slices.Equal(ids, []string{"2", "3"}), "from the position of the last page: %v, want 2 3", ids)
-		ids, _ = f.all(again.Continuation, 100)
-		p.expect(slices.Equal(ids, []string{"2", "3"}), "from the position of the 304: %v, want 2 3", ids)
+		for name, from := range map[string]positions{"the last page": end, "the 304": idle} {
+			for _, limit := range []int{1, 100} {
+				changes, _ = f.all(from, limit)
+				p.expect(slices.Equal(sorted(changes), []string{"2", "3"}), "from the position of %s: %v, want 2 3", name, sorted(changes))
+			}
+		}
 	}},
 	{name: "feed-lsn", topic: "change-feed", source: "azure-cosmos-dotnet-v3, ChangeFeedItem and _lsn; Java SDK, ChangeFeedProcessor estimator", run: func(p *probe) {
 		for i := range 20 {
 			p.create("a", fmt.Sprint(i))
 		}
-		page := p.feed().read("", 0)
-		last := int64(0)
+		f := p.feed()
+		page, last := f.page(f.of("a"), "", 0), int64(0)
 		for i := range page.Items {
 			p.expect(page.Items[i].LSN > last, "LSN %d comes after %d: not rising", page.Items[i].LSN, last)
 			p.expect(page.Items[i].Timestamp > 0, "a change has no _ts")
@@ -95,17 +154,22 @@ var feedScripts = []script{
 		for i := range 12 {
 			p.create("a", fmt.Sprint(i))
 		}
-		page := p.feed().read("", 5)
+		f := p.feed()
+		page := f.page(f.of("a"), "", 5)
 		p.expect(len(page.Items) > 0 && len(page.Items) <= 5, "a page of at most 5 has %d", len(page.Items))
 	}},
 	{name: "feed-from-now", topic: "change-feed", source: "JavaScript SDK, ChangeFeedStartFrom.Now (If-None-Match: *); .NET SDK, ChangeFeedStartFromNow", run: func(p *probe) {
 		p.create("a", "before")
 		f := p.feed()
-		now, err := f.feed.Now(p.ctx, changefeed.FullRange())
-		p.must("ask for the end of the feed", err)
+		now := positions{}
+		for _, r := range f.ranges {
+			position, err := f.feed.Now(p.ctx, r)
+			p.must("ask for the end of the feed", err)
+			now[r] = position
+		}
 		p.create("a", "after")
-		ids, _ := f.all(now, 100)
-		p.expect(slices.Equal(ids, []string{"after"}), "from now: %v, want after", ids)
+		changes, _ := f.all(now, 100)
+		p.expect(slices.Equal(sorted(changes), []string{"after"}), "from now: %v, want after", sorted(changes))
 	}},
 	{name: "feed-from-time", topic: "change-feed", source: learnFeed + " (If-Modified-Since); azcosmos cosmos_change_feed_request_options.go", run: func(p *probe) {
 		p.create("a", "before")
@@ -116,21 +180,22 @@ var feedScripts = []script{
 		if err != nil { // the emulators may omit it
 			sent = time.Now()
 		}
-		page, err := p.feed().feed.Read(p.ctx, changefeed.ReadRequest{Range: changefeed.FullRange(), Since: sent.Add(-time.Second)})
-		p.must("read from a time", err)
-		ids := []string{}
-		for i := range page.Items {
-			ids = append(ids, p.documents([][]byte{page.Items[i].Raw})[0].ID)
+		f := p.feed()
+		var changes []document
+		for _, r := range f.ranges {
+			page, err := f.feed.Read(p.ctx, changefeed.ReadRequest{Range: r, Since: sent.Add(-time.Second)})
+			p.must("read from a time", err)
+			changes = append(changes, f.changes(page)...)
 		}
-		p.expect(slices.Equal(ids, []string{"after"}), "from a time: %v, want after", ids)
+		p.expect(slices.Equal(sorted(changes), []string{"after"}), "from a time: %v, want after", sorted(changes))
 	}},
 	{name: "feed-expired", topic: "ttl", source: restTTL + "; " + learnFeed, ttl: true, run: func(p *probe) {
 		f := p.feed()
 		p.create("a", "short", `"ttl":1`)
 		p.create("a", "long", `"ttl":600`)
 		p.wait("expiry", 20*time.Second, func() bool { return p.read("a", "short") == http.StatusNotFound })
-		ids, _ := f.all("", 100)
-		p.expect(slices.Equal(ids, []string{"long"}), "the feed shows %v, want what has not expired: long", ids)
+		changes, _ := f.all(nil, 100)
+		p.expect(slices.Equal(sorted(changes), []string{"long"}), "the feed shows %v, want what has not expired: long", sorted(changes))
 	}},
 	{name: "feed-order-of-a-key", topic: "change-feed", source: learnFeed + " (order within a partition key)", run: func(p *probe) {
 		want := map[string][]string{}
@@ -139,18 +204,8 @@ var feedScripts = []script{
 			p.create(pk, id)
 			want[pk] = append(want[pk], id)
 		}
-		got := map[string][]string{}
-		f, position := p.feed(), ""
-		for range 100 {
-			page := f.read(position, 7)
-			for i := range page.Items {
-				d := p.documents([][]byte{page.Items[i].Raw})[0]
-				got[d.PK] = append(got[d.PK], d.ID)
-			}
-			if position = page.Continuation; page.CaughtUp {
-				break
-			}
-		}
+		changes, _ := p.feed().all(nil, 7)
+		got := byKey(changes)
 		for pk := range want {
 			p.expect(slices.Equal(got[pk], want[pk]), "key %s: %v, want %v", pk, got[pk], want[pk])
 		}
@@ -158,10 +213,11 @@ var feedScripts = []script{
 	{name: "feed-session-token", topic: "change-feed", source: ".NET SDK, ChangeFeedEstimatorIterator (lag from the session token)", run: func(p *probe) {
 		p.create("a", "1")
 		f := p.feed()
-		_, position := f.all("", 100)
-		idle := f.read(position, 100)
+		_, end := f.all(nil, 100)
+		r := f.of("a")
+		idle := f.page(r, end[r], 100)
 		p.create("a", "2")
-		page := f.read(position, 100)
+		page := f.page(r, end[r], 100)
 		p.expect(idle.EndLSN > 0 && page.EndLSN > idle.EndLSN, "the session token says LSN %d on an idle answer and %d after a change", idle.EndLSN, page.EndLSN)
 	}},
 	{name: "feed-deep-batch-order", topic: "change-feed-transaction", source: learnFeed + "; nothing says in what order a transaction's documents come", run: func(p *probe) {
@@ -171,8 +227,7 @@ var feedScripts = []script{
 			}
 		})
 		p.expect(slices.Equal(got, []int{201, 201, 201}), "statuses %v", got)
-		ids, _ := p.feed().all("", 100)
-		slices.Sort(ids)
-		p.expect(slices.Equal(ids, []string{"a", "m", "z"}), "the feed shows %v of the transaction, in whatever order", ids)
+		changes, _ := p.feed().all(nil, 100)
+		p.expect(slices.Equal(sorted(changes), []string{"a", "m", "z"}), "the feed shows %v of the transaction, in whatever order", sorted(changes))
 	}},
 }

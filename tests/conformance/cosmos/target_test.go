@@ -35,18 +35,21 @@ type target struct {
 	endpoint string
 	client   *azcosmos.Client
 	database string
+	ranges   int               // of each container; 0: unknown
 	known    map[string]string // topic to line, of FEEDBOX_TEST_KNOWN_ISSUES
 }
 
-// openTarget connects to the endpoint in the environment, or to a new emulator.
-func openTarget(t *testing.T) *target {
+// openTarget connects to the endpoint in the environment, or to a new emulator whose containers
+// have a number of physical ranges.
+func openTarget(t *testing.T, ranges int) *target {
 	t.Helper()
 	w := &target{
 		kind: kind(cmp.Or(os.Getenv("FEEDBOX_TEST_COSMOS_KIND"), string(azure))), endpoint: os.Getenv("FEEDBOX_TEST_COSMOS_ENDPOINT"),
 	}
 	key := cmp.Or(os.Getenv("FEEDBOX_TEST_COSMOS_KEY"), cosmosemu.WellKnownKey)
 	if w.endpoint == "" {
-		srv := cosmosemu.StartT(t)
+		srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: ranges})
+		w.ranges = ranges
 		w.kind, w.endpoint, key = ours, srv.Endpoint(), srv.Key()
 	}
 	switch w.kind {
@@ -88,8 +91,8 @@ func (w *target) makeDatabase(t *testing.T) {
 	})
 }
 
-// makeContainer creates a container partitioned by /pk; ttl enables expiry.
-func (w *target) makeContainer(ctx context.Context, name string, ttl bool) (*azcosmos.ContainerClient, error) {
+// makeContainer creates a container partitioned by /pk for a script.
+func (w *target) makeContainer(ctx context.Context, name string, s *script) (*azcosmos.ContainerClient, error) {
 	db, err := w.client.NewDatabase(w.database)
 	if err != nil {
 		return nil, err
@@ -98,11 +101,16 @@ func (w *target) makeContainer(ctx context.Context, name string, ttl bool) (*azc
 		ID:                     name,
 		PartitionKeyDefinition: azcosmos.PartitionKeyDefinition{Paths: []string{"/pk"}, Kind: azcosmos.PartitionKeyKindHash, Version: 2},
 	}
-	if ttl {
+	if s.ttl {
 		on := int32(-1)
 		properties.DefaultTimeToLive = &on
 	}
-	if _, err := db.CreateContainer(ctx, properties, nil); err != nil {
+	options := &azcosmos.CreateContainerOptions{}
+	if s.splits { // its throughput must be its own, so that it can be raised
+		own := azcosmos.NewManualThroughputProperties(400)
+		options.ThroughputProperties = &own
+	}
+	if _, err := db.CreateContainer(ctx, properties, options); err != nil {
 		return nil, fmt.Errorf("create container %s: %w", name, err)
 	}
 	return w.client.NewContainer(w.database, name)
