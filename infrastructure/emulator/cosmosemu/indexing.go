@@ -35,7 +35,8 @@ func checkIndexing(x *request, def *store.Definition, b *query.Bound) error {
 		return nil
 	}
 	keys, derived := b.OrderKeys(), b.Inner() != nil // the rows of a sub-query have no index
-	for ; b.Inner() != nil; b = b.Inner() {
+	for b.Inner() != nil {
+		b = b.Inner()
 	}
 	if policy.Off && b.FiltersProperties() && !isTrue(x.header, headerEnableScan) {
 		return refuseInputs("An invalid query has been specified with filters against path(s) excluded from indexing. Consider adding allow scan header in the request.")

@@ -1,7 +1,7 @@
 // Command servicebus runs third-party clients against busemu and reports how many of their
 // tests pass:
 //
-//	go run ./tests/conformance/servicebus [-suite go,javascript,python,python-tests,proton,java,jms,rhea] [-run pattern] [-min 117] [-v]
+//	go run ./tests/conformance/servicebus [-suite go,gocloud,javascript,python,python-tests,proton,java,jms,rhea] [-run pattern] [-min 117] [-v]
 //
 // Suite go is the live tests of azservicebus v1.11.0. They talk to a namespace in
 // Azure: this program copies the SDK's module from the module cache to a temporary
@@ -10,6 +10,8 @@
 // starts two emulators (the Standard and the Premium tier) and runs the copy's tests.
 // The copy is deleted afterwards. The live tests are not listed: they are the tests that
 // skip themselves in the suite's playback mode.
+//
+// Suite gocloud is the conformance tests of gocloud.dev/pubsub/azuresb, with that copy of the SDK.
 //
 // Suite python-tests has the tests of azure-servicebus 7.15.0 (pythonsuite.go). It runs on
 // demand and in make nightly and takes about four minutes.
@@ -58,7 +60,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
 	flag.BoolVar(&o.all, "all", false, "run the exceptions too")
 	flag.StringVar(&o.connection, "connection-string", os.Getenv("FEEDBOX_TEST_SERVICEBUS_SCENARIOS"), "endpoint of the scenarios; default: an emulator of our own")
-	suites := flag.String("suite", "go,javascript,python,proton,java,jms,rhea", "what to run")
+	suites := flag.String("suite", "go,gocloud,javascript,python,proton,java,jms,rhea", "what to run")
 	flag.Parse()
 	o.suites = strings.Split(*suites, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -75,6 +77,15 @@ func run(ctx context.Context, w io.Writer, o *options) (code int) {
 			fmt.Fprintln(w, "conformance:", err)
 			code = 1
 		}
+	}
+	if slices.Contains(o.suites, "gocloud") {
+		fmt.Fprintf(w, "\ngocloud.dev/pubsub/azuresb %s, its own tests:\n", goCloudVersion)
+		failed, err := runGoCloud(ctx, w, o)
+		if err != nil {
+			fmt.Fprintln(w, "conformance:", err)
+			failed = 1
+		}
+		code = max(code, failed)
 	}
 	if slices.Contains(o.suites, "python-tests") {
 		fmt.Fprintln(w, "\nazure-servicebus 7.15.0, its own tests:")

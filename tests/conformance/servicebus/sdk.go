@@ -109,41 +109,38 @@ func patch(dir string) error {
 `)
 	helpers.replace("tokenCred, err := credential.New(nil)\n\trequire.NoError(t, err)\n", "tokenCred := azcore.TokenCredential(&credential.Fake{})\n")
 	helpers.replace("em, err := atom.NewEntityManager(iv.Endpoint, iv.Cred, \"\", nil)", "_ = iv\n\tem, err := atom.NewEntityManagerWithConnectionString(os.Getenv(string(EnvKeyConnectionString)), \"\", nil)")
-	helpers.replace("func init() {\n\taddSwappableLogger()\n", `func init() {
-	addSwappableLogger()
-	admin := map[string]string{}
-	for _, pair := range strings.Fields(os.Getenv("ADMIN_HTTP")) {
-		host, port, _ := strings.Cut(pair, "=")
-		admin[host] = port
-	}
-	atom.TestTransport = func(req *http.Request) (*http.Response, error) {
-		r := req.Clone(req.Context())
-		u := *r.URL
-		u.Scheme, u.Host = "http", admin[u.Host]
-		r.URL = &u
-		return http.DefaultTransport.RoundTrip(r)
-	}
-`)
-	helpers.replace("\t\"sort\"\n", "\t\"sort\"\n\t\"strings\"\n")
 
 	manager := edit(dir, "internal/atom/entity_manager.go")
-	manager.replace("\tpl := runtime.NewPipeline(\"azsbadmin\"", `	if TestTransport != nil && (options == nil || options.Transport == nil) {
+	manager.replace("\tpl := runtime.NewPipeline(\"azsbadmin\"", `	if options == nil || options.Transport == nil {
 		o := policy.ClientOptions{}
 		if options != nil {
 			o = *options
 		}
-		o.Transport = testTransport{}
+		o.Transport = adminHTTP{}
 		options = &o
 	}
 
 	pl := runtime.NewPipeline("azsbadmin"`)
 	manager.text += `
-var TestTransport func(req *http.Request) (*http.Response, error)
+type adminHTTP struct{}
 
-type testTransport struct{}
-
-func (testTransport) Do(req *http.Request) (*http.Response, error) { return TestTransport(req) }
+func (adminHTTP) Do(req *http.Request) (*http.Response, error) {
+	r := req.Clone(req.Context())
+	u := *r.URL
+	for _, pair := range strings.Fields(os.Getenv("ADMIN_HTTP")) {
+		if host, port, _ := strings.Cut(pair, "="); host == u.Host {
+			u.Scheme, u.Host = "http", port
+		}
+	}
+	r.URL = &u
+	return http.DefaultTransport.RoundTrip(r)
+}
 `
+	for _, name := range []string{"os", "strings"} {
+		if !strings.Contains(manager.text, "\t\""+name+"\"\n") {
+			manager.replace("import (\n", "import (\n\t\""+name+"\"\n")
+		}
+	}
 
 	links := edit(dir, "internal/amqpLinks_test.go")
 	links.replace("iv := test.GetIdentityVars(t)\n\tns, err := NewNamespace(NamespaceWithTokenCredential(iv.Endpoint, iv.Cred))",

@@ -216,6 +216,11 @@ class Suite {
         var computed = new ArrayList<ComputedProperty>();
         table.get("computed").forEach(p -> computed.add(new ComputedProperty(p.get("name").asText(), p.get("query").asText())));
         properties.setComputedProperties(computed);
+        var policy = new IndexingPolicy();
+        var included = new ArrayList<IncludedPath>();
+        table.get("indexing").get("includedPaths").forEach(p -> included.add(new IncludedPath(p.get("path").asText())));
+        policy.setIncludedPaths(included);
+        properties.setIndexingPolicy(policy);
         var c = container(properties);
         for (var item : table.get("items")) {
             c.createItem(item);
