@@ -21,8 +21,8 @@ func TestServersOfFlagsAreUsed(t *testing.T) {
 		variables, rows string // parts of the output
 	}{
 		{"", "", nil, "FEEDBOX_STORE=cosmos FEEDBOX_BROKER=servicebus FEEDBOX_COSMOS_ENDPOINT=", "Cosmos DB emulator"},
-		{"postgres://me:secret@db:5432/a", "amqp://me:secret@mq:5672/v", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://me:secret@db:5432/a FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqp://me:secret@mq:5672/v FEEDBOX_RABBITMQ_EXCHANGE=events FEEDBOX_PLAINTEXT_HOSTS=*", "postgres://me:xxxxx@db:5432/a"},
-		{"postgresql://db/a", "amqps://mq", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgresql://db/a FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqps://mq", "amqps://mq"},
+		{"postgres://me:secret@db:5432/a", "amqp://me:secret@mq:5672/v", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://me:secret@db:5432/a FEEDBOX_POSTGRES_MIGRATE=true FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqp://me:secret@mq:5672/v FEEDBOX_RABBITMQ_EXCHANGE=events FEEDBOX_PLAINTEXT_HOSTS=*", "postgres://me:xxxxx@db:5432/a"},
+		{"postgresql://db/a", "amqps://mq", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgresql://db/a FEEDBOX_POSTGRES_MIGRATE=true FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqps://mq", "amqps://mq"},
 		{"firestore://p/d", "", emulator, "FEEDBOX_STORE=firestore FEEDBOX_FIRESTORE_PROJECT=p FEEDBOX_FIRESTORE_DATABASE=d FEEDBOX_FIRESTORE_EMULATOR_HOST=127.0.0.1:9 FEEDBOX_BROKER=servicebus", "p/d (emulator at 127.0.0.1:9)"},
 		{"firestore://p", "https://sqs.eu-west-1.amazonaws.com/1/c.fifo", nil, "FEEDBOX_FIRESTORE_DATABASE= FEEDBOX_FIRESTORE_EMULATOR_HOST= FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/c.fifo FEEDBOX_SQS_ENDPOINT= FEEDBOX_SQS_REGION=eu-west-1", "amazonaws.com/1/c.fifo"},
 		{"", "http://127.0.0.1:7/1/c.fifo", nil, "FEEDBOX_SQS_ENDPOINT=http://127.0.0.1:7 FEEDBOX_SQS_REGION=", "Cosmos DB emulator"},

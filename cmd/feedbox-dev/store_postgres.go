@@ -20,7 +20,7 @@ type postgres struct {
 func postgresStore(u *url.URL, _ []string) store { return &postgres{url: u} }
 
 func (p *postgres) variables(*endpoints) []string {
-	return []string{"FEEDBOX_STORE", config.StorePostgres, "FEEDBOX_POSTGRES_URL", p.url.String()}
+	return []string{"FEEDBOX_STORE", config.StorePostgres, "FEEDBOX_POSTGRES_URL", p.url.String(), "FEEDBOX_POSTGRES_MIGRATE", "true"}
 }
 
 func (p *postgres) rows(*endpoints) []string { return []string{"PostgreSQL", p.url.Redacted()} }

@@ -23,6 +23,26 @@ func openPostgres(cfg config.Postgres, used func(err error)) (*postgres.DB, erro
 	return postgres.Open(cfg.URL.Reveal(), &postgres.DBOptions{Schema: cfg.Schema, Used: used})
 }
 
+// MigratePostgres creates the schema or migrates it, and returns its version.
+func MigratePostgres(ctx context.Context, cfg config.Postgres) (version int, err error) {
+	db, err := openPostgres(cfg, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	if err := db.Migrate(ctx); err != nil {
+		return 0, err
+	}
+	if err := db.Verify(ctx); err != nil {
+		return 0, err
+	}
+	state, err := db.State(ctx)
+	return state.Schema, err
+}
+
+// PostgresRoles returns the SQL script for the roles of the processes.
+func PostgresRoles(cfg config.Postgres) string { return postgres.Roles(cfg.Schema) }
+
 // prepare returns a function that migrates the schema if configured, and verifies it.
 func prepare(db *postgres.DB, cfg config.Postgres) func(ctx context.Context) error {
 	return func(ctx context.Context) error {

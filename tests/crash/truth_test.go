@@ -130,7 +130,7 @@ func (v *views) healthy(t *testing.T, step string, alerts bool) {
 // read succeeds.
 func TestEveryPlaceShowsAHeldFeed(t *testing.T) {
 	url := servers.StartPostgres(t).Database(t)
-	store := []string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=" + url}
+	store := []string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=" + url, "FEEDBOX_POSTGRES_MIGRATE=true"}
 	w := &world{t: t, binaries: testkit.Build(t)}
 	w.dev, w.e = testkit.StartDev(t, w.binaries, testkit.EmulatorPorts("--ephemeral")...)
 	_, w.base = testkit.StartAPI(t, w.binaries, w.e, store...)

@@ -40,6 +40,8 @@ var kubernetesPairChecks = []check{
 			{kubernetes + "firestore-rabbitmq/feedbox.env", "FEEDBOX_FIRESTORE_PROJECT=PROJECT\n", ""},
 			{kubernetes + "postgres-rabbitmq/access.yaml", "valueFrom:\n                secretKeyRef: {name: feedbox-rabbitmq, key: url}", "value: amqp://u:p@h/"},
 			{kubernetes + "README.md", "secret generic feedbox-rabbitmq", "secret generic rabbitmq"},
+			{kubernetes + "postgres-sqs/access.yaml", "feedbox-postgres-api", "feedbox-postgres-relay"},
+			{kubernetes + "firestore-rabbitmq/access.yaml", "roles/feedboxApi", "roles/datastore.user"},
 		},
 	},
 }
@@ -143,6 +145,12 @@ func pairSettings(w *world, report func(string, ...any)) {
 			if value, is := given[name]; !is && !azure || is && value != base[name] {
 				report("%s: %s is %q, in the base %q", file, name, value, base[name])
 			}
+		}
+		if strings.Contains(w.texts[kubernetes+pair+"/access.yaml"], "roles/datastore.user") {
+			report("%s: roles/datastore.user allows more than the processes need", pair)
+		}
+		if access := w.texts[kubernetes+pair+"/access.yaml"]; given["FEEDBOX_STORE"] == config.StorePostgres && (!strings.Contains(access, "name: feedbox-postgres-api,") || !strings.Contains(access, "name: feedbox-postgres-relay,")) {
+			report("%s: API and relay do not have a secret of their own for PostgreSQL", pair)
 		}
 		for _, process := range []string{"api", "relay"} {
 			all := append(settings(w, file), secretsOf(w, pair, process, report)...)

@@ -92,7 +92,7 @@ func inPostgres(t *testing.T, server *servers.Postgres) *store {
 		return conn
 	}
 	return &store{
-		env: []string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=" + url}, url: url, orders: []string{"ORDERS_TEST_POSTGRES=" + url},
+		env: []string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=" + url, "FEEDBOX_POSTGRES_MIGRATE=true"}, url: url, orders: []string{"ORDERS_TEST_POSTGRES=" + url},
 		read: func(t *testing.T) (aggregates []verify.Aggregate, events []verify.Event) {
 			conn := connect(t)
 			found, err := conn.Query(t.Context(), `SELECT id::text, version, sequence FROM aggregates`)

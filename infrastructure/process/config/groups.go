@@ -43,7 +43,7 @@ type Cosmos struct {
 type Postgres struct {
 	URL     Secret `env:"URL" doc:"URL of the database, for example postgres://user:password@host:5432/contacts?sslmode=verify-full"`
 	Schema  string `env:"SCHEMA" envDefault:"feedbox" check:"name" doc:"schema of the tables"`
-	Migrate bool   `env:"MIGRATE" envDefault:"true" doc:"create the schema at the start, or bring it to the version of the program; false: only compare it"`
+	Migrate bool   `env:"MIGRATE" envDefault:"false" doc:"create or migrate the schema at the start, which needs a role that owns it; default: only compare the version, and feedbox migrate migrates"`
 	Ranges  int    `env:"RANGES" envDefault:"4" min:"1" max:"1024" doc:"feed ranges that relays share: 1, 2, 4 and so on; more of them split the leases of a running relay"`
 }
 

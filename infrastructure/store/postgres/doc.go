@@ -80,9 +80,10 @@
 //
 // # Rights
 //
-// The role that migrates owns the schema. Another role needs the rights of DB.Grants: USAGE on the
-// schema and its sequences, and SELECT, INSERT, UPDATE and DELETE on its tables. With pg_monitor,
-// feedbox doctor shows since when the transaction of another role is open.
+// The role that migrates owns the schema: it needs CREATE on the database once, and runs feedbox
+// migrate. API and relay have roles of their own, with the rights of Roles: the API cannot read leases,
+// park or delete aggregates, and the relay cannot write events. feedbox doctor reports what a role lacks
+// and what it has without need. With pg_monitor, it shows since when the transaction of another role is open.
 //
 // # Poolers
 //

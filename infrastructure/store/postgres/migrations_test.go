@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,11 +11,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"feedbox/application/command"
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
 	"feedbox/infrastructure/store/recordstore/parked"
 	"feedbox/infrastructure/store/recordstore/recordstoretest"
 )
@@ -79,44 +83,165 @@ func TestMigrationKeepsGatesOfVersion1(t *testing.T) {
 	check(func() ([]relay.Gate, error) { return store.Gates(t.Context()) })
 }
 
-// role creates a role and returns the URL for it.
-func role(t testing.TB, pool *pgxpool.Pool, url, name string) string {
+// withRoles returns a database whose processes have roles of their own, a pool of the owner, and the
+// database as each role sees it.
+func withRoles(t testing.TB) (owner *pgxpool.Pool, as map[string]*postgres.DB) {
 	t.Helper()
-	_, err := pool.Exec(t.Context(), `CREATE ROLE `+name+` LOGIN`)
-	must(t, err)
-	return strings.Replace(url, "feedbox@", name+"@", 1)
+	url := database(t)
+	_, owner = openAt(t, url)
+	as = map[string]*postgres.DB{}
+	for _, process := range []string{"api", "relay"} {
+		db, err := postgres.Open(strings.Replace(url, "feedbox@", "feedbox_"+process+"@", 1), nil)
+		must(t, err)
+		t.Cleanup(db.Close)
+		as[process] = db
+	}
+	return owner, as
 }
 
-func TestGrantsSufficeForARoleWithoutOwnership(t *testing.T) {
-	url := database(t)
-	owner, pool := openAt(t, url)
-	db, err := postgres.Open(role(t, pool, url, "lean"), nil)
-	must(t, err)
-	t.Cleanup(db.Close)
-	if err := db.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), owner.Grants("lean")) {
-		t.Fatalf("without rights: %v", err)
+// work runs every kind of statement of a process.
+var work = map[string]func(t *testing.T, db *postgres.DB, owner *pgxpool.Pool) error{
+	"api": func(t *testing.T, db *postgres.DB, owner *pgxpool.Pool) error {
+		baskets := recordstoretest.Baskets(t, postgres.Records{DB: db}, nil)
+		baskets.Audit = true
+		made, err := baskets.Create(t.Context(), recordstoretest.Opening(""))
+		if err != nil {
+			return err
+		}
+		id := made.Aggregate.ID()
+		_, err = owner.Exec(t.Context(), `INSERT INTO requests (aggregate_id, id, hash, command_id, created_at, version, expires_at) VALUES ($1, 'r', '', $1, now(), 1, now())`, id)
+		must(t, err)
+		work, err := baskets.Work.Begin("")
+		must(t, err)
+		b, err := work.Read(t.Context(), id, nil)
+		if err != nil {
+			return err
+		}
+		must(t, b.Add("line"))
+		must(t, work.NoteRequest(command.Request{ID: "r", AggregateID: id, CommandID: id, CreatedAt: time.Now()})) // replaces the expired one
+		_, err = work.Commit(t.Context())
+		_, err2 := (recordstore.AuditReader{Store: postgres.Records{DB: db}}).Audit(t.Context(), id, 2, "", "")
+		_, err3 := work.FindRequest(t.Context(), id, "r")
+		return errors.Join(err, err2, err3, db.Verify(t.Context()))
+	},
+	"relay": func(t *testing.T, db *postgres.DB, owner *pgxpool.Pool) error {
+		ctx, all := t.Context(), []error{}
+		try := func(err error) { all = append(all, err) }
+		_, err := owner.Exec(ctx, `DELETE FROM events; DELETE FROM leases; DELETE FROM gates; DELETE FROM parked`)
+		must(t, err)
+		_, err = owner.Exec(ctx, insertEvent, recordstore.Hash("k"), "k", "e", `{"a":1}`)
+		must(t, err)
+		records := postgres.Records{DB: db}
+		read, err := records.Event(ctx, "k", "e")
+		try(err)
+		_, err = records.ReplaceEvent(ctx, "k", "e", read, []byte(`{"a":2}`))
+		try(err)
+		leases := postgres.Leases{DB: db}
+		etag, err := leases.Create(ctx, changefeed.Record{ID: "l", Body: []byte(`{}`)})
+		try(err)
+		etag, err = leases.Replace(ctx, changefeed.Record{ID: "l", Body: []byte(`{}`), ETag: etag})
+		try(err)
+		try(leases.Delete(ctx, "l", etag))
+		gates := postgres.Parked{DB: db}
+		g := parked.Gate{Key: "k", Data: []byte(`{}`)}
+		g.Version, err = gates.Commit(ctx, &parked.Change{Gate: g, Put: []relay.ParkedEvent{{Key: "k", ID: "e", Document: []byte(`{}`)}, {Key: "k", ID: "f", Document: []byte(`{}`)}}})
+		try(err)
+		g.Version, err = gates.Commit(ctx, &parked.Change{Gate: g, Skipped: &relay.Skipped{Event: relay.ParkedEvent{Key: "k", ID: "e"}}})
+		try(err)
+		_, _, err = gates.Find(ctx, "k", []string{"f"})
+		try(err)
+		_, err = gates.Commit(ctx, &parked.Change{Gate: g, Remove: []string{"f"}, Open: true})
+		try(err)
+		try(postgres.Upkeep{DB: db}.Sweep(ctx))
+		_, err = db.Size(ctx)
+		try(err)
+		return errors.Join(append(all, db.Verify(ctx))...)
+	},
+}
+
+// Each process works with its role, and with none of its rights taken away.
+func TestEachProcessNeedsExactlyTheRightsOfItsRole(t *testing.T) {
+	owner, as := withRoles(t)
+	for process, db := range as {
+		_, err := owner.Exec(t.Context(), postgres.Roles("feedbox"))
+		must(t, err)
+		must(t, db.Verify(t.Context()))
+		must(t, work[process](t, db, owner))
+		check := func(wantMissing, wantSurplus int) string {
+			t.Helper()
+			missing, surplus, err := db.Rights(t.Context(), process)
+			must(t, err)
+			if len(missing) != wantMissing || len(surplus) != wantSurplus {
+				t.Errorf("%s: missing %v, surplus %v", process, missing, surplus)
+			}
+			return strings.Join(missing, "; ")
+		}
+		check(0, 0)
+		rows, err := owner.Query(t.Context(), `SELECT format('%s ON %I FROM %I', privilege_type, table_name, grantee) FROM information_schema.role_table_grants WHERE grantee = $1
+			UNION ALL SELECT 'USAGE ON SEQUENCE tags FROM feedbox_relay' WHERE $1 = 'feedbox_relay'`, "feedbox_"+process)
+		must(t, err)
+		each, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		must(t, err)
+		if len(each) < 11 {
+			t.Errorf("%s has only the rights %v", process, each)
+		}
+		for _, right := range each {
+			_, err := owner.Exec(t.Context(), `REVOKE `+right)
+			must(t, err)
+			if err := work[process](t, db, owner); err == nil {
+				t.Errorf("%s works without %s", process, right)
+			}
+			_, err = owner.Exec(t.Context(), check(1, 0)) // the doctor's advice
+			must(t, err)
+		}
+		must(t, work[process](t, db, owner))
+		_, err = owner.Exec(t.Context(), `GRANT TRUNCATE ON leases TO feedbox_`+process)
+		must(t, err)
+		check(0, 1)
+		if err := db.Migrate(t.Context()); err != nil {
+			t.Errorf("%s: a migration of a schema that is current: %v", process, err)
+		}
 	}
-	_, err = pool.Exec(t.Context(), owner.Grants("lean"))
+	if _, err := (postgres.Leases{DB: as["api"]}).List(t.Context(), ""); err == nil {
+		t.Error("the API reads leases")
+	}
+}
+
+func TestScriptOfTheRolesTakesNeedlessRightsAway(t *testing.T) {
+	owner, as := withRoles(t)
+	for range 2 {
+		_, err := owner.Exec(t.Context(), postgres.Roles("feedbox"))
+		must(t, err)
+		if _, surplus, err := as["api"].Rights(t.Context(), "api"); err != nil || len(surplus) > 0 {
+			t.Errorf("the API has %v, %v", surplus, err)
+		}
+		_, err = owner.Exec(t.Context(), `GRANT ALL ON ALL TABLES IN SCHEMA feedbox TO feedbox_api; GRANT ALL ON ALL SEQUENCES IN SCHEMA feedbox TO feedbox_api`)
+		must(t, err)
+	}
+}
+
+// Every table and sequence is used by a process. A migration that adds one must say by which.
+func TestEveryTableBelongsToARole(t *testing.T) {
+	owner, _ := withRoles(t)
+	rows, err := owner.Query(t.Context(), `SELECT relname FROM pg_class WHERE relnamespace = 'feedbox'::regnamespace AND relkind IN ('r', 'S', 'p', 'v')`)
 	must(t, err)
-	must(t, db.Verify(t.Context()))
-	must(t, db.Migrate(t.Context()))
-	must(t, postgres.Upkeep{DB: db}.Sweep(t.Context()))
-	_, err = postgres.Leases{DB: db}.Create(t.Context(), changefeed.Record{ID: "l", Body: []byte(`{}`)})
+	objects, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	must(t, err)
-	_, err = baskets(t, db, nil).Create(t.Context(), recordstoretest.Opening("one"))
-	must(t, err)
-	_, err = db.Size(t.Context())
-	must(t, err)
+	for _, object := range objects {
+		if !strings.Contains(postgres.Roles("feedbox"), `"feedbox".`+object+" TO ") {
+			t.Errorf("no role may use %s", object)
+		}
+	}
 }
 
 // A role without pg_monitor does not see since when others' transactions are open.
 func TestHolderOfTheFeedIsNamedForARoleWithoutMonitor(t *testing.T) {
-	url := database(t)
-	owner, pool := openAt(t, url)
-	db, err := postgres.Open(role(t, pool, url, "plain"), nil)
-	must(t, err)
-	t.Cleanup(db.Close)
-	_, err = pool.Exec(t.Context(), owner.Grants("plain"))
+	pool, as := withRoles(t)
+	db := as["relay"]
+	if err := db.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "feedbox migrate --print-roles") {
+		t.Fatalf("without rights: %v", err)
+	}
+	_, err := pool.Exec(t.Context(), postgres.Roles("feedbox"))
 	must(t, err)
 	holder, err := pool.Begin(t.Context())
 	must(t, err)
@@ -141,7 +266,7 @@ func TestHolderOfTheFeedIsNamedForARoleWithoutMonitor(t *testing.T) {
 	if found := oldest(); !found.AtLeast || found.Age < 20*time.Millisecond || found.Age > time.Hour {
 		t.Errorf("after an event that is held back for 20 ms: %+v", found)
 	}
-	_, err = pool.Exec(t.Context(), `GRANT pg_monitor TO plain`)
+	_, err = pool.Exec(t.Context(), `GRANT pg_monitor TO feedbox_relay`)
 	must(t, err)
 	if found := oldest(); found.AtLeast || found.Age < 20*time.Millisecond {
 		t.Errorf("with pg_monitor: %+v", found)

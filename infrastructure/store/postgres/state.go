@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 )
 
@@ -16,7 +15,7 @@ type State struct {
 	Pooled     bool   // the address leads to a pooler
 	Commit     string // the database's default of synchronous_commit, which no commit of this package uses
 	Foreign    bool   // events have ids of transactions of another server
-	Barred     string // SQL for the right to use the schema, if that is missing
+	Barred     bool   // the role may not use the schema
 }
 
 // Fault is a problem of a database and its remedy.
@@ -34,11 +33,7 @@ func (db *DB) State(ctx context.Context) (s State, err error) {
 	err = db.row(ctx, what, nil, []any{&s.Schema}, schemaVersion)
 	switch c := code(err); {
 	case c == undefinedTable, c == invalidSchema, c == classPrivilege: // or the role may not look into the schema
-		var barred bool
-		err = db.row(ctx, what, nil, []any{&barred, &s.Barred}, `SELECT NOT has_schema_privilege(oid, 'USAGE'), quote_ident(current_user) FROM pg_namespace WHERE nspname = $1`, db.options.Schema)
-		if s.Barred = db.Grants(s.Barred); !barred {
-			s.Barred = ""
-		}
+		err = db.row(ctx, what, nil, []any{&s.Barred}, `SELECT NOT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1`, db.options.Schema)
 	case err == nil && s.Schema == len(scripts):
 		err = db.row(ctx, what, nil, []any{&s.Foreign}, `SELECT coalesce((SELECT xid FROM feedbox.events ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)`)
 	}
@@ -55,9 +50,9 @@ func (s State) Faults() (wrong []Fault) {
 	add(s.Server < minVersion, fmt.Sprintf("the server has version %d", s.Server/10000), "use PostgreSQL 13 or later")
 	add(s.Recovering, "the server is a read-only replica", "use the address of the primary")
 	add(!s.Fsync, "the server runs with fsync off and may lose acknowledged commits", "set fsync = on")
-	add(s.Barred != "", "the user may not use the schema", s.Barred)
+	add(s.Barred, "the user may not use the schema", "run the script of feedbox migrate --print-roles")
 	if len(wrong) == 0 {
-		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "set FEEDBOX_POSTGRES_MIGRATE=true and start relay or API, or run the migrations of infrastructure/store/postgres")
+		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "run feedbox migrate with the role that owns the schema")
 		add(s.Schema > len(scripts), fmt.Sprintf("the schema has version %d, this program knows version %d", s.Schema, len(scripts)), "run the newer program")
 		add(s.Foreign, "the events were copied from another server and have its transaction ids",
 			"stop all relays, empty the table leases, run UPDATE events SET xid = pg_current_xact_id(), and start again: all events are sent once more")
@@ -95,13 +90,6 @@ func (db *DB) OldestTransaction(ctx context.Context) (t Transaction, err error) 
 		SELECT transaction, prepared, format('ROLLBACK PREPARED %L', gid), format('prepared as %s by %s', gid, owner) FROM pg_prepared_xacts
 	) open ORDER BY age(xid) DESC LIMIT 1`)
 	return t, err
-}
-
-// Grants returns the SQL that gives a role all rights that relay and API need if another role owns
-// the schema and migrates it.
-func (db *DB) Grants(role string) string {
-	return strings.NewReplacer("$schema", db.schema(), "$role", role).Replace(
-		"GRANT USAGE ON SCHEMA $schema TO $role; GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA $schema TO $role; GRANT USAGE ON ALL SEQUENCES IN SCHEMA $schema TO $role")
 }
 
 // Size is the size of the table of events in the server's statistics.

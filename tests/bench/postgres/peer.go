@@ -62,7 +62,7 @@ var peers = []peer{
 			const script = `"$0" parked adopt --yes; exec "$0" relay`
 			cmd := exec.CommandContext(ctx, "sh", "-c", script, filepath.Join(t.world.dir, "feedbox")) //nolint:gosec // what was just built
 			cmd.Env = append(os.Environ(),
-				"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL="+t.database, "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL="+t.broker,
+				"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL="+t.database, "FEEDBOX_POSTGRES_MIGRATE=true", "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL="+t.broker,
 				"FEEDBOX_RABBITMQ_EXCHANGE="+t.exchange, "FEEDBOX_PROCESSOR=turn"+strconv.Itoa(t.number), "FEEDBOX_LOG_LEVEL=warn",
 			)
 			return cmd

@@ -4,6 +4,7 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"feedbox/infrastructure/operator"
@@ -14,9 +15,10 @@ import (
 type Doctor struct{ DB *postgres.DB }
 
 // Examine implements operator.StoreDoctor.
-func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool) bool {
+func (d Doctor) Examine(process operator.Process, step func(operator.Examination) bool) bool {
 	usable := step(d.examineServer)
 	if usable {
+		step(func(ctx context.Context) []operator.Finding { return d.examineRights(ctx, process) })
 		step(d.examineClock)
 		step(d.examineOpenTransactions)
 		step(d.examineSize)
@@ -29,7 +31,7 @@ func (Doctor) Describe(err error) string { return operator.OneLine(err) }
 
 // Advise implements operator.StoreDoctor.
 func (d Doctor) Advise(context.Context, error, operator.Part) string {
-	return "check that the user of FEEDBOX_POSTGRES_URL may use the tables: " + d.DB.Grants("<user>")
+	return "check that the user of FEEDBOX_POSTGRES_URL may use the tables: feedbox migrate --print-roles has its rights"
 }
 
 // examineServer makes the same checks as the start of a process.
@@ -54,6 +56,23 @@ func (d Doctor) examineServer(ctx context.Context) []operator.Finding {
 		found = append(found, operator.Fine(check, "PostgreSQL %d, schema version %d%s", s.Server/10000, s.Schema, how))
 	}
 	return found
+}
+
+// examineRights reports rights that the role of the process lacks, or has without need. The latter
+// is a warning, because a role for everything works.
+func (d Doctor) examineRights(ctx context.Context, process operator.Process) []operator.Finding {
+	const check = "rights"
+	missing, surplus, err := d.DB.Rights(ctx, string(process))
+	switch {
+	case err != nil:
+		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingUnknown, "")}
+	case len(missing) > 0:
+		return []operator.Finding{operator.Fine(check, "the role lacks %d", len(missing)).Is(operator.FindingFailed, strings.Join(missing, "; "))}
+	case len(surplus) > 0:
+		return []operator.Finding{operator.Fine(check, "more than the %s needs: %s", process, strings.Join(surplus, ", ")).
+			Is(operator.FindingWarning, "connect as the role feedbox_"+string(process)+" of feedbox migrate --print-roles")}
+	}
+	return []operator.Finding{operator.Fine(check, "exactly those that the %s needs", process)}
 }
 
 func (d Doctor) examineClock(ctx context.Context) []operator.Finding {
