@@ -38,6 +38,7 @@ type Feed struct {
 	keySpace
 	db   *DB
 	hold time.Duration
+	look func(ctx context.Context, readers ...reader) (*found, error) // poll; a simulation has its own
 
 	tail  tail
 	empty *recordstore.RangeCache[empty]
@@ -62,7 +63,9 @@ func NewFeed(db *DB, o *FeedOptions) (*Feed, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
-	return &Feed{keySpace: ranges, db: db, hold: o.Hold, tail: tail{turn: make(chan struct{}, 1), pause: minPoll}, empty: recordstore.NewRangeCache[empty](2 * MaxRanges)}, nil
+	f := &Feed{keySpace: ranges, db: db, hold: o.Hold, tail: tail{turn: make(chan struct{}, 1), pause: minPoll}, empty: recordstore.NewRangeCache[empty](2 * MaxRanges)}
+	f.look = f.poll
+	return f, nil
 }
 
 // Source implements changefeed.Feed.

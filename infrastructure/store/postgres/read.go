@@ -91,7 +91,7 @@ func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
 		}
 		alone := err == nil && (seen == nil || seen.cut)
 		if alone {
-			seen, err = f.poll(ctx, *r)
+			seen, err = f.look(ctx, *r)
 		}
 		if err != nil {
 			return nil, err

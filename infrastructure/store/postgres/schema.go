@@ -21,8 +21,11 @@ var gatesScript string
 //go:embed migrations/0003_expiring.sql
 var expiringScript string
 
+//go:embed migrations/0004_emit.sql
+var emitScript string
+
 // scripts create the schema, one script per version.
-var scripts = []string{outboxScript, gatesScript, expiringScript}
+var scripts = []string{outboxScript, gatesScript, expiringScript, emitScript}
 
 const schemaVersion = `SELECT coalesce(max(version), 0) FROM feedbox.schema_version`
 

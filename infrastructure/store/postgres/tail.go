@@ -61,7 +61,7 @@ func (t *tail) poll(ctx context.Context, f *Feed, r *reader, until time.Time) (*
 		unseen[who.(*reader)] = waits.(reader)
 		return true
 	})
-	seen, err := f.poll(ctx, slices.Collect(maps.Values(unseen))...)
+	seen, err := f.look(ctx, slices.Collect(maps.Values(unseen))...)
 	if err != nil {
 		return nil, err
 	}

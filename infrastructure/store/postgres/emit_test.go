@@ -1,0 +1,397 @@
+package postgres_test
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx" of database/sql
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/store/document"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
+)
+
+// inbox receives the events of a feed as a relay sends them, those of one position by sequence.
+type inbox struct {
+	feed *postgres.Feed
+	at   map[changefeed.FeedRange]string
+	last map[string]int64
+}
+
+func newInbox(t testing.TB, db *postgres.DB, ranges int) *inbox {
+	t.Helper()
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: ranges})
+	must(t, err)
+	return &inbox{feed, map[changefeed.FeedRange]string{}, map[string]int64{}}
+}
+
+// read reads pages of most events until it has reached the end of all ranges. Each event must have
+// the sequence that follows the last one of its key.
+func (in *inbox) read(t testing.TB, most int) (bodies []string) {
+	t.Helper()
+	ranges, err := in.feed.Ranges(t.Context())
+	must(t, err)
+	for _, r := range ranges {
+		for caughtUp := false; !caughtUp; {
+			page, err := in.feed.Read(t.Context(), changefeed.ReadRequest{Range: r, Continuation: in.at[r], MaxItems: most})
+			must(t, err)
+			type sent struct {
+				at       int64
+				key      string
+				sequence int64
+				body     string
+			}
+			var events []sent
+			for _, item := range page.Items {
+				m, isEvent, err := document.EventDecoder{}.Decode(item.Raw)
+				must(t, err)
+				if !isEvent {
+					t.Fatalf("%s is no event", item.Raw)
+				}
+				events = append(events, sent{item.LSN, m.Key, m.Sequence, string(m.Body)})
+			}
+			slices.SortStableFunc(events, func(a, b sent) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.sequence, b.sequence)) })
+			for _, e := range events {
+				if e.sequence != in.last[e.key]+1 {
+					t.Fatalf("key %s: event %d at position %d follows event %d", e.key, e.sequence, e.at, in.last[e.key])
+				}
+				in.last[e.key] = e.sequence
+				bodies = append(bodies, e.body)
+			}
+			in.at[r], caughtUp = page.Continuation, page.CaughtUp
+		}
+	}
+	return bodies
+}
+
+// A transaction that has taken its id early emits after one that began later and has committed.
+func TestEventsFollowEarlierOnesOfTransactionsWithHigherIDs(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	ctx := t.Context()
+	_, err := pool.Exec(ctx, `CREATE TABLE orders (id text)`)
+	must(t, err)
+	early, err := pool.Begin(ctx)
+	must(t, err)
+	_, err = early.Exec(ctx, `INSERT INTO orders VALUES ('k')`) // takes the id
+	must(t, err)
+	std, err := sql.Open("pgx", pool.Config().ConnString())
+	must(t, err)
+	defer func() { must(t, std.Close()) }()
+	late, err := std.BeginTx(ctx, nil)
+	must(t, err)
+	must(t, postgres.EmitSQL(ctx, late, "k", postgres.Event{Action: "First", Data: map[string]int{"n": 1}}, postgres.Event{Action: "Second"}))
+	must(t, late.Commit())
+	must(t, postgres.Emit(ctx, early, "k", postgres.Event{Action: "Third"}, postgres.Event{Action: "Fourth", Data: json.RawMessage(`{"big": 12345678901234567890}`)}))
+	must(t, early.Commit(ctx))
+	must(t, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return postgres.Emit(ctx, tx, "k", postgres.Event{Action: "Fifth"}) }))
+	in, all := newInbox(t, db, 1), []string(nil)
+	within(t, "five events are read", func() bool { all = append(all, in.read(t, 1)...); return len(all) >= 5 })
+	for i, want := range []string{`"First"`, `"Second"`, `"Third"`, `"Fourth"`, `"Fifth"`} {
+		if !strings.Contains(all[i], want) || strings.Contains(all[i], "big") != (i == 3) || i == 3 && !strings.Contains(all[i], "12345678901234567890") {
+			t.Errorf("event %d is %s", i+1, all[i])
+		}
+	}
+}
+
+// client is a transaction of adopters.
+type client struct {
+	tx      pgx.Tx
+	emitted []string // its keys, with repeats
+	saved   int      // length of emitted at the savepoint; -1 without one
+	waits   string
+	done    chan error // of the call that waits
+}
+
+// Transactions take ids, emit, wait for keys, roll back to savepoints, commit and abort in random
+// order while the feed is read: each key's events arrive in order, and all that were committed.
+func TestRandomInterleavingsKeepTheOrderOfKeys(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	_, err := pool.Exec(t.Context(), `CREATE TABLE orders (id text)`)
+	must(t, err)
+	first := seedOf(t)
+	in, committed := newInbox(t, db, 4), map[string]int64{}
+	for seed := first; seed < first+40; seed++ {
+		interleave(t, rand.New(rand.NewPCG(seed, 0)), pool, in, committed)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	within(t, "all committed events are read", func() bool { in.read(t, 3); return maps.Equal(in.last, committed) })
+	t.Log(committed)
+}
+
+func interleave(t *testing.T, random *rand.Rand, pool *pgxpool.Pool, in *inbox, committed map[string]int64) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var open []*client
+	holds, queued := map[string]*client{}, map[string]*client{}
+	release := func(c *client, keys []string) {
+		for _, key := range keys {
+			if holds[key] != c {
+				continue
+			}
+			delete(holds, key)
+			if w := queued[key]; w != nil {
+				must(t, <-w.done)
+				delete(queued, key)
+				holds[key], w.waits, w.emitted = w, "", append(w.emitted, key)
+			}
+		}
+	}
+	end := func(c *client, commit bool) {
+		open = slices.DeleteFunc(open, func(other *client) bool { return other == c })
+		if commit {
+			must(t, c.tx.Commit(ctx))
+			for _, key := range c.emitted {
+				committed[key]++
+			}
+		} else {
+			must(t, c.tx.Rollback(ctx))
+		}
+		release(c, c.emitted)
+	}
+	run := func(c *client, sql string) {
+		_, err := c.tx.Exec(ctx, sql)
+		must(t, err)
+	}
+	for range 60 {
+		if len(open) < 4 && random.IntN(3) == 0 {
+			tx, err := pool.Begin(ctx)
+			must(t, err)
+			open = append(open, &client{tx: tx, saved: -1, done: make(chan error, 1)})
+		}
+		if random.IntN(4) == 0 {
+			in.read(t, 1+random.IntN(3))
+		}
+		if len(open) == 0 {
+			continue
+		}
+		c := open[random.IntN(len(open))]
+		if c.waits != "" {
+			continue
+		}
+		switch n := random.IntN(10); {
+		case n < 2:
+			run(c, `INSERT INTO orders VALUES ('x')`)
+		case n == 2:
+			run(c, `SAVEPOINT s`)
+			c.saved = len(c.emitted)
+		case n == 3 && c.saved >= 0:
+			run(c, `ROLLBACK TO s`)
+			undone := slices.DeleteFunc(slices.Clone(c.emitted[c.saved:]), func(key string) bool { return slices.Contains(c.emitted[:c.saved], key) })
+			c.emitted = c.emitted[:c.saved]
+			release(c, undone)
+		case n < 8:
+			key := fmt.Sprint("key ", random.IntN(3))
+			emit := func() error { return postgres.Emit(ctx, c.tx, key, postgres.Event{Action: "A"}) }
+			switch holder := holds[key]; {
+			case holder == nil || holder == c:
+				must(t, emit())
+				holds[key], c.emitted = c, append(c.emitted, key)
+			case holder.waits == "" && queued[key] == nil && !slices.ContainsFunc(c.emitted, func(key string) bool { return queued[key] != nil }): // no deadlock
+				c.waits, queued[key] = key, c
+				go func() { c.done <- emit() }()
+			}
+		default:
+			end(c, n == 8 || random.IntN(2) == 0)
+		}
+	}
+	for len(open) > 0 {
+		i := slices.IndexFunc(open, func(c *client) bool { return c.waits == "" })
+		end(open[i], true)
+	}
+}
+
+// The function stores what a relay reads: the hash of package recordstore and a document of package
+// document.
+func TestEmittedEventIsThatOfADocument(t *testing.T) {
+	t.Parallel()
+	_, pool := openAt(t, database(t))
+	ctx := t.Context()
+	outbox := postgres.Outbox{TTL: -1, Traceparent: func(context.Context) string { return "00-1-2-01" }}
+	random := rand.New(rand.NewPCG(seedOf(t), 0))
+	keys := []string{"order-7", "ключ", "键", "a\"b\\c", strings.Repeat("x", 128)}
+	for range 200 {
+		key := make([]rune, 1+random.IntN(20))
+		for i := range key {
+			key[i] = rune(1 + random.IntN(0xd000))
+		}
+		keys = append(keys, string(key))
+	}
+	for _, key := range keys {
+		must(t, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			return outbox.Emit(ctx, tx, key, postgres.Event{Action: "Paid", Data: map[string]any{"of": key, "createdAt": "then"}})
+		}))
+		var hash int32
+		var id, raw string
+		var expires *time.Time
+		must(t, pool.QueryRow(ctx, `SELECT hash, id, document, expires_at FROM events WHERE key = $1`, key).Scan(&hash, &id, &raw, &expires))
+		m, isEvent, err := document.EventDecoder{}.Decode([]byte(raw))
+		must(t, err)
+		var body struct{ Of string }
+		must(t, json.Unmarshal(m.Body, &body))
+		if hash != recordstore.Hash(key) || !isEvent || m.ID != id || m.Key != key || m.Action != "Paid" || m.Sequence != 1 || m.CreatedAt != "then" ||
+			m.Traceparent != "00-1-2-01" || body.Of != key || expires != nil {
+			t.Errorf("key %q: hash %d, expires %v, %s", key, hash, expires, raw)
+		}
+	}
+	must(t, pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error { return postgres.Emit(ctx, tx, "again", postgres.Event{Action: "A"}) }))
+	var days int
+	must(t, pool.QueryRow(ctx, `SELECT round(extract(epoch FROM expires_at - now()) / 86400) FROM events WHERE key = 'again'`).Scan(&days))
+	if days != 10 {
+		t.Errorf("an event lives %d days", days)
+	}
+}
+
+func TestEmitRefusesInvalidEventsWithTheReason(t *testing.T) {
+	t.Parallel()
+	_, pool := openAt(t, database(t))
+	const aggregate = "00000000-0000-4000-8000-000000000001"
+	_, err := pool.Exec(t.Context(), `INSERT INTO aggregates VALUES ($1, 'order', 1, 1, false, false, '{}')`, aggregate)
+	must(t, err)
+	for says, args := range map[string][3]string{
+		"emit A: the key must have 1 to 128 characters":                    {`''`, `'A'`, `'{}'`},
+		"emit B: the key must have 1 to 128 characters":                    {`repeat('k', 129)`, `'B'`, `'{}'`},
+		"emit C: the key must have 1 to 128 characters":                    {`NULL`, `'C'`, `'{}'`},
+		"emit NULL: the action must have 1 to 128 characters":              {`'k'`, `NULL`, `'{}'`},
+		"emit : the action must have 1 to 128 characters":                  {`'k'`, `''`, `'{}'`},
+		"emit D: data must be a JSON object":                               {`'k'`, `'D'`, `'[]'`},
+		"emit E: data must be a JSON object":                               {`'k'`, `'E'`, `NULL`},
+		"emit F: data must have none of the members action, id, sequence,": {`'k'`, `'F'`, `'{"ordinal": 1}'`},
+		"emit G: createdAt and traceparent must be strings":                {`'k'`, `'G'`, `'{"createdAt": 1}'`},
+		"emit H: createdAt and traceparent must be strings":                {`'k'`, `'H'`, `'{"traceparent": null}'`},
+		"emit I: the event has 10":                                         {`'k'`, `'I'`, `jsonb_build_object('x', repeat('y', 1048576))`},
+		"emit J: the key is the id of an aggregate":                        {`'` + aggregate + `'`, `'J'`, `'{}'`},
+		"emit K: the lifetime must be positive":                            {`'k'`, `'K'`, `'{}', interval '0'`},
+	} {
+		_, err := pool.Exec(t.Context(), fmt.Sprintf(`SELECT feedbox.emit(%s, %s, %s)`, args[0], args[1], args[2]))
+		if reply, ok := errors.AsType[*pgconn.PgError](err); !ok || reply.Code != "22023" || !strings.HasPrefix(reply.Message, says) {
+			t.Errorf("%v: %v; want %s", args, err, says)
+		}
+	}
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return postgres.Emit(t.Context(), tx, "k", postgres.Event{Action: "A"}, postgres.Event{Action: "L", Data: 7})
+	})
+	if err == nil || !strings.Contains(err.Error(), `emit 2 events of key "k"`) || !strings.Contains(err.Error(), "emit L: data must be a JSON object") {
+		t.Errorf("data that is no object: %v", err)
+	}
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return postgres.Emit(t.Context(), tx, "k", postgres.Event{Action: "A", Data: make(chan int)})
+	})
+	if _, ok := errors.AsType[*json.UnsupportedTypeError](err); !ok {
+		t.Errorf("data that cannot be encoded: %v", err)
+	}
+	var rows int
+	must(t, pool.QueryRow(t.Context(), `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM keys)`).Scan(&rows))
+	if rows != 0 {
+		t.Errorf("%d rows of refused events", rows)
+	}
+}
+
+// A role with EmitGrants can emit and nothing else, and its own tables do not mislead the function.
+func TestRoleThatEmitsHasNoOtherRight(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	owner, pool := openAt(t, url)
+	emitter, err := pgxpool.New(t.Context(), role(t, pool, url, "emitter"))
+	must(t, err)
+	t.Cleanup(emitter.Close)
+	emit := func() error {
+		return pgx.BeginFunc(t.Context(), emitter, func(tx pgx.Tx) error {
+			for _, mislead := range []string{
+				`CREATE TEMP TABLE IF NOT EXISTS events (LIKE pg_class)`, `CREATE TEMP TABLE IF NOT EXISTS keys (key text)`,
+				`CREATE OR REPLACE FUNCTION pg_temp.hash(text) RETURNS integer LANGUAGE sql AS 'SELECT -1'`,
+				`SET LOCAL search_path = pg_temp, pg_catalog`,
+			} {
+				if _, err := tx.Exec(t.Context(), mislead); err != nil {
+					return err
+				}
+			}
+			return postgres.Emit(t.Context(), tx, "k", postgres.Event{Action: "A"})
+		})
+	}
+	denied := func(err error) bool {
+		reply, ok := errors.AsType[*pgconn.PgError](err)
+		return ok && reply.Code == "42501"
+	}
+	if err := emit(); !denied(err) {
+		t.Fatalf("without rights: %v", err)
+	}
+	_, err = pool.Exec(t.Context(), owner.EmitGrants("emitter"))
+	must(t, err)
+	must(t, emit())
+	var hash int32
+	must(t, pool.QueryRow(t.Context(), `SELECT hash FROM events WHERE key = 'k'`).Scan(&hash))
+	if hash != recordstore.Hash("k") {
+		t.Errorf("the hash is %d", hash)
+	}
+	for _, other := range []string{
+		`SELECT FROM feedbox.events`, `SELECT FROM feedbox.keys`, `UPDATE feedbox.keys SET sequence = 0`, `INSERT INTO feedbox.events DEFAULT VALUES`,
+		`DELETE FROM feedbox.leases`, `SELECT feedbox.hash('k')`, `CREATE TABLE feedbox.mine ()`,
+	} {
+		if _, err := emitter.Exec(t.Context(), other); !denied(err) {
+			t.Errorf("%s: %v", other, err)
+		}
+	}
+}
+
+// A commit that a relay can see is on disk, whatever the adopter's setting is.
+func TestTransactionThatEmitsCommitsDurably(t *testing.T) {
+	t.Parallel()
+	_, pool := openAt(t, database(t))
+	for set, want := range map[string]string{"off": "on", "local": "on", "on": "on", "remote_apply": "remote_apply"} {
+		must(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			_, err := tx.Exec(t.Context(), `SET LOCAL synchronous_commit = `+set)
+			must(t, err)
+			must(t, postgres.Emit(t.Context(), tx, "k", postgres.Event{Action: "A"}))
+			var now string
+			must(t, tx.QueryRow(t.Context(), `SHOW synchronous_commit`).Scan(&now))
+			if now != want {
+				t.Errorf("synchronous_commit %s is %s after the event", set, now)
+			}
+			return nil
+		}))
+	}
+}
+
+// Ids of transactions belong to one server. A head with one of another server would hold back the
+// events of its key for as long as this server needs to reach it.
+func TestHeadsCopiedFromAnotherServerDoNotHoldBackEvents(t *testing.T) {
+	schema, options := newSchema(t)
+	options.Schema += ` odd "name"`
+	db, err := postgres.Open(schema, options)
+	must(t, err)
+	t.Cleanup(db.Close)
+	must(t, db.Migrate(t.Context()))
+	pool, err := pgxpool.New(t.Context(), schema)
+	must(t, err)
+	t.Cleanup(pool.Close)
+	outbox := postgres.Outbox{Schema: options.Schema}
+	emit := func() {
+		t.Helper()
+		must(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			must(t, outbox.Emit(t.Context(), tx, "k", postgres.Event{Action: "A"}))
+			return outbox.Emit(t.Context(), tx, "k", postgres.Event{Action: "B"})
+		}))
+	}
+	emit()
+	_, err = pool.Exec(t.Context(), `UPDATE `+pgx.Identifier{options.Schema, "keys"}.Sanitize()+` SET xid = '99999999999'`)
+	must(t, err)
+	emit()
+	in := newInbox(t, db, 1)
+	within(t, "four events are read", func() bool { in.read(t, 10); return in.last["k"] == 4 })
+}
