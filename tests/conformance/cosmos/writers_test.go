@@ -8,15 +8,20 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
 
@@ -25,7 +30,7 @@ const ownService = "../../../cmd/feedbox/OWN-SERVICE.md"
 
 // TestWriters runs the programs of the page "Use the relay with your own service". A relay
 // with the settings of the page sends their events. Some answers to their transactions are
-// lost.
+// lost, on Cosmos DB.
 func TestWriters(t *testing.T) {
 	text, err := os.ReadFile(ownService)
 	if err != nil {
@@ -36,6 +41,7 @@ func TestWriters(t *testing.T) {
 		sdk      *sdk
 		script   string
 		code     *regexp.Regexp
+		postgres bool
 		settings []string
 		bodies   []string // the bodies of the two messages
 	}{
@@ -48,6 +54,12 @@ func TestWriters(t *testing.T) {
 			settings: exports(t, page, "settings of the JavaScript program"),
 			bodies:   []string{`{"total":120}`, `{"amount":120}`},
 		},
+		"Python on PostgreSQL": {
+			sdk: python, script: "order.py", code: regexp.MustCompile("(?s)<!-- Python on PostgreSQL -->\n```python\n(.*?)```"), postgres: true, bodies: emitted,
+		},
+		"JavaScript on PostgreSQL": {
+			sdk: javascript, script: "order.mjs", code: regexp.MustCompile("(?s)<!-- JavaScript on PostgreSQL -->\n```js\n(.*?)```"), postgres: true, bodies: emitted,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code := c.code.FindStringSubmatch(page)
@@ -59,13 +71,17 @@ func TestWriters(t *testing.T) {
 				t.Fatal(err)
 			}
 			b := testkit.Build(t)
+			var database []string // its address, for the program
+			if c.postgres {
+				c.settings, database = shop(t)
+			}
 			_, e := testkit.StartDev(t, b, testkit.EmulatorPorts("--ephemeral")...)
 			orders := []string{"order-1", "order-2", "order-3"}
 			for i, order := range orders {
-				if i > 0 {
+				if i > 0 && !c.postgres {
 					loseAnswers(t, e.CosmosEndpoint, i) // of one attempt, and of two
 				}
-				if _, err := c.sdk.run(t, dir, e.ServiceEnv(c.settings...), c.script, order); err != nil {
+				if _, err := c.sdk.run(t, dir, e.ServiceEnv(slices.Concat(c.settings, database)...), c.script, order); err != nil {
 					t.Fatalf("%s: %v", order, err)
 				}
 			}
@@ -86,6 +102,36 @@ func TestWriters(t *testing.T) {
 			}
 		})
 	}
+}
+
+// emitted are the bodies of events that the SQL function made.
+var emitted = []string{
+	`{"action":"OrderPlaced","createdAt":"","id":"","schemaVersion":1,"sequence":1,"total":120}`,
+	`{"action":"OrderPaid","amount":120,"createdAt":"","id":"","schemaVersion":1,"sequence":2}`,
+}
+
+// shop starts a database with the tables of Feedbox and of a shop, whose role may only emit events. It
+// returns the settings of the relay and the variable of the programs.
+func shop(t *testing.T) (relay, program []string) {
+	t.Helper()
+	url := servers.StartPostgres(t).Database(t)
+	db, err := postgres.Open(url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close(t.Context()) }()
+	if _, err := conn.Exec(t.Context(), `CREATE ROLE shop LOGIN; `+db.EmitGrants("shop")+`; CREATE TABLE public.orders (id text PRIMARY KEY, state text); GRANT SELECT, INSERT, UPDATE ON public.orders TO shop`); err != nil {
+		t.Fatal(err)
+	}
+	return []string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=" + url}, []string{"DATABASE_URL=" + strings.Replace(url, "feedbox@", "shop@", 1)}
 }
 
 // exports returns the variables that the block after a mark of the page sets.
@@ -169,6 +215,9 @@ func (m *mailbox) check(t *testing.T, order string, bodies []string) {
 		}
 		if _, is := body["createdAt"]; is {
 			body["createdAt"] = "" // differs from run to run
+		}
+		if body["id"] == e.ID {
+			body["id"] = "" // the same
 		}
 		if text, _ := json.Marshal(body); string(text) != bodies[i] {
 			t.Errorf("%s: event %d holds %s, want %s", order, i, text, bodies[i])
