@@ -31,7 +31,7 @@ func openPostgres(ctx context.Context, url string) (inPostgres, error) {
 
 // create creates the tables in an empty database.
 func (k inPostgres) create(ctx context.Context) error {
-	_, err := k.pool.Exec(ctx, `CREATE TABLE totals (id text PRIMARY KEY, open boolean NOT NULL, pieces bigint NOT NULL, events bigint NOT NULL)`)
+	_, err := k.pool.Exec(ctx, `CREATE TABLE IF NOT EXISTS totals (id text PRIMARY KEY, open boolean NOT NULL, pieces bigint NOT NULL, events bigint NOT NULL)`)
 	return errors.Join(err, k.db.Migrate(ctx))
 }
 

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// The order service of tests/adopter, a separate module, runs its own test, from a request
-// to a total, on every pair.
-func TestOrders(t *testing.T) { orders(t, "TestAnOrderFromRequestToTotal") }
+// The order service of tests/adopter, a separate module, runs its own tests, from a request
+// to a total, on every pair, and those of payments in PostgreSQL.
+func TestOrders(t *testing.T) { orders(t, "(TestAnOrderFromRequestToTotal|TestPaymentsAreCounted)") }
 
-// orders runs a test of tests/adopter on every pair.
+// orders runs tests of tests/adopter on every pair.
 func orders(t *testing.T, name string) {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "orders.test")

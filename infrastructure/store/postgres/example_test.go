@@ -6,6 +6,9 @@ import (
 	"log"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"feedbox/changefeed"
 	"feedbox/infrastructure/store/document/contacts"
 	"feedbox/infrastructure/store/postgres"
@@ -45,5 +48,26 @@ func Example() {
 	}
 	for _, item := range page.Items {
 		fmt.Println(item.LSN, string(item.Key), string(item.Raw))
+	}
+}
+
+// A service with tables of its own adds an event to its transaction. The transaction begins on its own
+// pool, with pgx or database/sql.
+func ExampleEmit() {
+	ctx := context.Background()
+	pool, err := pgxpool.New(ctx, "postgres://shop:secret@localhost:5432/shop?sslmode=verify-full")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer pool.Close()
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `UPDATE orders SET state = 'paid' WHERE id = $1`, "order-7"); err != nil {
+			return err
+		}
+		// Last, because other transactions with the key wait from here until the commit.
+		return postgres.Emit(ctx, tx, "order-7", postgres.Event{Action: "OrderPaid", Data: map[string]int{"amount": 120}})
+	})
+	if err != nil {
+		log.Fatal(err)
 	}
 }
