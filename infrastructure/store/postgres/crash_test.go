@@ -1,10 +1,16 @@
 package postgres_test
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/changefeed"
@@ -70,6 +76,66 @@ func TestCrashedServerReusesTransactionIDs(t *testing.T) {
 		position = read(position, time.Time{}).Continuation
 	}
 	t.Error("ten crashes, and no id was given out twice: the test has shown nothing")
+}
+
+// Adopters emit in transactions that need not be on disk by their settings, and the server is killed. A
+// relay that continues from its position in memory receives each event once, and all that were
+// acknowledged.
+func TestEventsThatWereReadSurviveACrash(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(seedOf(t), 0))
+	server := servers.StartPostgres(t)
+	db, pool := openAt(t, server.Database(t))
+	for _, setting := range []string{"wal_writer_delay = '10s'", "bgwriter_lru_maxpages = 0", "synchronous_commit = off"} {
+		_, err := pool.Exec(t.Context(), "ALTER SYSTEM SET "+setting)
+		must(t, err)
+	}
+	_, err := pool.Exec(t.Context(), "SELECT pg_reload_conf()")
+	must(t, err)
+	_, err = pool.Exec(t.Context(), `CREATE TABLE orders (id text)`)
+	must(t, err)
+	in := newInbox(t, db, 2)
+	var acknowledged [3]atomic.Int64
+	for range 5 {
+		var writers sync.WaitGroup
+		for range 4 {
+			writers.Go(func() {
+				for n := 0; ; n++ {
+					err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+						if _, err := tx.Exec(t.Context(), `INSERT INTO orders VALUES ('x')`); err != nil || n%3 == 0 {
+							return cmp.Or(err, errors.New("rolled back"))
+						}
+						return postgres.Emit(t.Context(), tx, fmt.Sprint(n%3), postgres.Event{Action: "A"})
+					})
+					switch {
+					case err == nil:
+						acknowledged[n%3].Add(1)
+					case n%3 != 0:
+						return // the server was killed
+					}
+				}
+			})
+		}
+		for end := time.Now().Add(time.Duration(50+random.IntN(200)) * time.Millisecond); time.Now().Before(end); {
+			in.read(t, 5)
+		}
+		server.Kill(t)
+		writers.Wait()
+		server.Start(t)
+		pool = reconnect(t, pool)
+		retry(t, func() error { _, err := db.Clock(t.Context()); return err })
+	}
+	within(t, "all stored events are read", func() bool {
+		in.read(t, 50)
+		var stored int64
+		must(t, pool.QueryRow(t.Context(), `SELECT sum(sequence) FROM keys`).Scan(&stored))
+		return stored == in.last["1"]+in.last["2"]
+	})
+	for key := range acknowledged {
+		if n := acknowledged[key].Load(); in.last[fmt.Sprint(key)] < n || key > 0 && n == 0 {
+			t.Errorf("key %d: %d events received, %d acknowledged", key, in.last[fmt.Sprint(key)], n)
+		}
+	}
 }
 
 // retry repeats do while it fails, because the pool has connections to the killed server.

@@ -55,7 +55,7 @@ func (s State) Faults() (wrong []Fault) {
 		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "run feedbox migrate with the role that owns the schema")
 		add(s.Schema > len(scripts), fmt.Sprintf("the schema has version %d, this program knows version %d", s.Schema, len(scripts)), "run the newer program")
 		add(s.Foreign, "the events were copied from another server and have its transaction ids",
-			"stop all relays, empty the table leases, run UPDATE events SET xid = pg_current_xact_id(), and start again: all events are sent once more")
+			"stop all relays and all programs that store events, empty the table leases, run UPDATE events SET xid = pg_current_xact_id(), and start again: all events are sent once more")
 	}
 	return wrong
 }
