@@ -96,6 +96,9 @@ func (r *run) acquire(ctx context.Context, seen listing, ids []string) {
 // any time after that.
 func (r *run) acquireOne(ctx context.Context, l Lease) {
 	from, written := l.Owner, l.Timestamp
+	if termChanged(l.Term, l.loaded) {
+		l.History = newHistory()
+	}
 	l.Owner, l.Incarnation, l.Expiry = r.opts.Host, r.incarnation, r.opts.Expiry
 	l.Epoch++
 	l.Handoff, l.Timestamp, l.foreign, l.takenOver = "", r.opts.Now(), false, false

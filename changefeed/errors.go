@@ -64,16 +64,23 @@ func (e *SplitError) Error() string {
 type AheadError struct {
 	Position int64 // the highest LSN that was read
 	End      int64 // the last LSN of the feed
-	// Lost means that the physical range failed over in between, so the changes are lost. The
-	// range is not read again before an operator has decided, because new changes would soon
-	// reach the position and hide the loss.
+	// Lost means that the changes are lost: the physical range failed over in between, or the
+	// feed cannot be delayed. The range is not read again before an operator has decided,
+	// because new changes would soon reach the position and hide the loss.
 	Lost bool
+	// Foreign means that another server gave the position, and its numbers mean nothing here.
+	Foreign bool
+	Term    string // the Page.Term of the reply, if a feed returns the error
 }
 
 func (e *AheadError) Error() string {
 	advice := "If the container was restored or failed over, restart its leases from the beginning (Operator.Restart); otherwise wait"
-	if e.Lost {
-		advice = "It has failed over meanwhile: restart its leases from the beginning (Operator.Restart), or retry them if nothing was lost (Operator.Retry)"
+	switch {
+	case e.Foreign:
+		return "the checkpoint was written on another server. If the database was restored or copied, restart its leases from the beginning (Operator.Restart). " +
+			"If only the identity of the server has changed, as in an upgrade, retry them (Operator.Retry)"
+	case e.Lost:
+		advice = "It has failed over meanwhile, or was restored: restart its leases from the beginning (Operator.Restart), or retry them if nothing was lost (Operator.Retry)"
 	}
 	return fmt.Sprintf("the checkpoint is ahead of the feed: LSN %d was read, and the feed ended with %d. %s", e.Position, e.End, advice)
 }

@@ -178,6 +178,10 @@ type Record struct {
 	// Body is a JSON object with the member "id". A store may add members whose names begin
 	// with an underscore. It keeps all other members as they are.
 	Body json.RawMessage
+	// Term is set by List and Read of a store that is kept by the server of the feed. It names the
+	// server and its term as Page.Term does. The ETag is then valid in this term only: a server
+	// that failed over may have lost the position that a writer read before. "" otherwise.
+	Term string
 	// Doubt, if set by List, is a fault of the record that an operator must mend, such as a
 	// second record with its id. It is passed to Observer.LeaseError.
 	Doubt error

@@ -16,7 +16,10 @@ import (
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 	"feedbox/tests/requests"
+	"feedbox/tests/testenv"
 )
+
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // world is a container, a lease store and the hosts of one processor, inside a synctest
 // bubble.

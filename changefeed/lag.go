@@ -147,9 +147,9 @@ func (l *RangeLag) withhold(p *Page, wall time.Time) {
 // measure measures the lag of l.Lease from its checkpoint, with one read of the feed or a few.
 func (l *RangeLag) measure(ctx context.Context, feed Feed, now func() time.Time) error {
 	lease := l.Lease
-	if lease.Lost > 0 {
+	if lease.Lost != 0 {
 		l.Unknown = UnknownLost
-		return &AheadError{Position: max(lease.Reached, lease.LSN, lease.Delivered), End: lease.Lost, Lost: true}
+		return lease.ahead(max(lease.Reached, lease.LSN, lease.Delivered))
 	}
 	err := l.measureFrom(ctx, feed, now, lease.position())
 	if _, ahead := errors.AsType[*AheadError](err); ahead { // once, it may be a delayed replica

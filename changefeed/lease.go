@@ -71,8 +71,9 @@ type Lease struct {
 	// earlier has lost changes; see AheadError.
 	Reached int64
 	// Term is the Page.Term in which the range was read last; "" = unknown. Lost is set once the
-	// feed ended before Reached in another term: the LSN at which it ended. Nothing is read then
-	// until an operator rewinds, restarts or retries the range.
+	// feed ended before Reached in another term: the LSN at which it ended, or -1 if the position
+	// belongs to another server. Nothing is read then until an operator rewinds, restarts or
+	// retries the range.
 	Term string
 	Lost int64
 	// Delivered is the LSN of the last transaction whose changes were all handled. It is after the checkpoint while an
@@ -103,6 +104,8 @@ type Lease struct {
 	// the owner before it, and are not decoded. takenOver means that the other product took
 	// the lease from an owner that may not know it yet.
 	foreign, takenOver bool
+
+	loaded string // Record.Term
 
 	properties map[string]string          // members of properties this package does not know
 	unknown    map[string]json.RawMessage // members of the document it does not know

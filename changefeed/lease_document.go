@@ -115,7 +115,7 @@ func decodeLease(r Record) (Lease, error) {
 		return Lease{}, fmt.Errorf("not a lease document: %w", err)
 	}
 	l := Lease{
-		ID: r.ID, ETag: r.ETag, Version: doc.Version, Token: doc.LeaseToken, Mode: doc.Mode,
+		ID: r.ID, ETag: r.ETag, loaded: r.Term, Version: doc.Version, Token: doc.LeaseToken, Mode: doc.Mode,
 		Owner: string(doc.Owner), Continuation: string(doc.ContinuationToken),
 	}
 	var errs []error

@@ -3,7 +3,7 @@ package changefeed
 import (
 	"context"
 	"errors"
-	"strings"
+	"fmt"
 	"time"
 )
 
@@ -81,45 +81,48 @@ const lostAfter = 5 * time.Second
 
 // readPage reads the page after a position. A feed that ends before the highest LSN that was read
 // is an *AheadError: the range is due to be read until that is over. If it has failed over and ends
-// early since the given time, the lease records the loss, and nothing is read any more.
+// early since the given time, the lease records the loss, and nothing is read any more. If the
+// server of feed and leases has failed over, the ownership ends, because the new one may have lost
+// the position.
 func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64, early time.Time) (*Page, error) {
 	lease := d.keeper.snapshot()
-	if lease.Lost > 0 {
-		return nil, &AheadError{Position: reached, End: lease.Lost, Lost: true}
+	if lease.Lost != 0 {
+		return nil, lease.ahead(reached)
 	}
 	page, err := d.feed.Read(ctx, ReadRequest{
 		Range: d.Range, Container: d.container, Continuation: from.Continuation, Since: from.Since, MaxItems: max(0, d.opts.MaxItems),
 	})
-	if err != nil {
+	ahead, exact := errors.AsType[*AheadError](err) // exact: the feed compares itself
+	if err != nil && !exact {
 		return page, err
 	}
-	failedOver := termChanged(lease.Term, page.Term)
-	if ahead := page.behind(reached); ahead != nil {
-		if ahead.Lost = failedOver && !early.IsZero() && d.clock.Now().Sub(early) >= lostAfter; ahead.Lost {
-			d.keeper.change(func(l *Lease) urgency { l.Lost = max(1, ahead.End); return now })
+	term := ahead.term(page)
+	failedOver := termChanged(lease.Term, term)
+	switch {
+	case lease.foreignTo(term):
+		ahead = &AheadError{Position: reached, Lost: true, Foreign: true}
+	case termChanged(lease.loaded, term):
+		d.keeper.end(fmt.Errorf("%w: %w", ErrLeaseLost, errReload))
+		return page, errReload
+	case !exact:
+		if ahead = page.behind(reached); ahead != nil {
+			ahead.Lost = failedOver && !early.IsZero() && d.clock.Now().Sub(early) >= lostAfter
+		}
+	}
+	if ahead != nil {
+		if ahead.Lost {
+			d.keeper.change(func(l *Lease) urgency { l.lose(ahead); return now })
 		}
 		return page, ahead
 	}
 	d.readAnswered()
 	if failedOver {
-		notify(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: errFailedOver})
+		notify(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: lease.failedOver(term)})
 	}
 	if page.Term != "" && page.Term != lease.Term {
 		d.keeper.change(func(l *Lease) urgency { l.Term = page.Term; return later })
 	}
 	return page, nil
-}
-
-// errFailedOver is no proof of a loss: a planned failover loses nothing.
-var errFailedOver = errors.New("the service failed over. If that was not planned, it may have lost its last changes, and the changes that reuse their numbers " +
-	"were not delivered: restart the leases from the beginning (Operator.Restart)")
-
-// termChanged reports whether a physical range has failed over. Terms of different physical
-// ranges, as after a split or merge, are not comparable.
-func termChanged(before, now string) bool {
-	id, term, known := strings.Cut(before, ":")
-	other, next, alsoKnown := strings.Cut(now, ":")
-	return known && alsoKnown && id == other && term != next
 }
 
 // pageRead records a reply for the lag and notifies the observer.
@@ -155,14 +158,6 @@ func (d *delivery) readFailed(err error) {
 func lasts(err error) bool {
 	_, ahead := errors.AsType[*AheadError](err)
 	return ahead || errors.Is(err, ErrPermanent)
-}
-
-// behind returns *AheadError if the feed ends before the given LSN, which was read from it.
-func (p *Page) behind(reached int64) *AheadError {
-	if p.EndLSN > 0 && p.EndLSN < reached {
-		return &AheadError{Position: reached, End: p.EndLSN}
-	}
-	return nil
 }
 
 // reach returns the highest LSN that was read after a page. If the page ends the feed, the

@@ -18,6 +18,8 @@ func (k *keeper) reconcile(ctx context.Context, mine Lease, version uint64) erro
 		return fmt.Errorf("%w: %w", ErrLeaseLost, err)
 	case err != nil:
 		return err
+	case theirs.loaded != mine.loaded: // what this host has done since may be lost: drop it
+		return fmt.Errorf("%w: %w", ErrLeaseLost, errReload)
 	case theirs.Epoch < k.epoch: // retried, because the store may return an old version
 		return fmt.Errorf("read lease %s: stale", LeaseName(mine.ID))
 	case theirs.Epoch == k.epoch && mine.Owner == "" && theirs.releasedAs(&mine):

@@ -76,7 +76,7 @@ func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
 	from := Lease{Since: seen.info.Since, History: seen.info.History}
 	for _, known := range g.remembered {
-		if known.Range.Contains(gap) {
+		if known.Range.Contains(gap) && known.loaded == seen.info.loaded {
 			from = known
 		}
 	}

@@ -24,6 +24,7 @@ type Ownership struct {
 // ownership is the state of an Ownership.
 type ownership struct {
 	epoch   int64
+	history string
 	listing int // the first listing of closed gates that began during this ownership
 }
 
@@ -77,8 +78,8 @@ func (r *Relay) register(ctx context.Context, o Ownership) (now *ownership, firs
 	m := &r.memory
 	m.mu.Lock()
 	now = m.leases[o.Lease]
-	if first = now == nil || now.epoch != o.Epoch; first {
-		now = &ownership{epoch: o.Epoch, listing: m.begun + 1}
+	if first = now == nil || now.epoch != o.Epoch || now.history != o.History; first { // a store that failed over repeats epochs
+		now = &ownership{epoch: o.Epoch, history: o.History, listing: m.begun + 1}
 		m.leases[o.Lease] = now
 	}
 	m.mu.Unlock()

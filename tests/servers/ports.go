@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"syscall"
 )
 
 // Ports returns free ports of the loopback address. They are below 32768, where the system's
@@ -24,4 +25,11 @@ func Ports(t TB, n int) []int {
 		}
 	}
 	return ports
+}
+
+// endsWithTest makes a process the leader of a group, which a signal of the terminal does not reach,
+// and has the kernel kill it when the test process ends. A test process that is killed, or that
+// exceeds its timeout, runs no clean-up and would otherwise leave its servers running.
+func endsWithTest() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

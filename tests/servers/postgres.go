@@ -31,7 +31,9 @@ const startLimit = time.Minute
 // postgresBin returns the folder of the server's programs, or "" if it is not installed.
 func postgresBin() string {
 	if path, err := exec.LookPath("postgres"); err == nil {
-		return filepath.Dir(path)
+		if path, err = filepath.EvalSymlinks(path); err == nil { // the link's folder may not have all programs
+			return filepath.Dir(path)
+		}
 	}
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres") // the pattern is fine
 	slices.Sort(found)
@@ -43,6 +45,17 @@ func postgresBin() string {
 
 // StartPostgres starts a server until the test ends.
 func StartPostgres(t TB) *Postgres {
+	t.Helper()
+	p := newPostgres(t)
+	if out, err := p.command("initdb", "-D", p.data(), "-U", "feedbox", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v: %s", err, out)
+	}
+	p.Start(t)
+	return p
+}
+
+// newPostgres returns a server without data.
+func newPostgres(t TB) *Postgres {
 	t.Helper()
 	p := &Postgres{bin: postgresBin()}
 	if p.bin == "" {
@@ -60,11 +73,7 @@ func StartPostgres(t TB) *Postgres {
 	if os.Getuid() == 0 {
 		p.demote(t)
 	}
-	if out, err := p.command("initdb", "-D", p.data(), "-U", "feedbox", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v: %s", err, out)
-	}
 	p.port = Ports(t, 1)[0]
-	p.Start(t)
 	return p
 }
 

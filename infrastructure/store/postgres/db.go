@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +21,7 @@ type DB struct {
 	pool    *pgxpool.Pool
 	options DBOptions
 	routes  connections
+	term    atomic.Pointer[string] // see termExpression
 }
 
 // DBOptions are the options of Open. Nil and zero values are the defaults.

@@ -26,6 +26,9 @@ const (
 	classConnection      = "08"
 	classReadOnly        = "25006"
 	invalidTextEncodings = "22021"
+	notSupported         = "0A000"
+	undefinedFunction    = "42883"
+	notReady             = "55000" // a replica has no position in a log of its own
 )
 
 // code returns the server's condition; "" if err is not an answer of the server.
@@ -62,7 +65,7 @@ func asFault(what string, err error) error {
 		return fault.Wrap(fault.TooLarge, "", "the change is larger than the store allows", wrapped)
 	case c == invalidTextEncodings:
 		return fault.Wrap(fault.Invalid, "", "the change contains text that the store cannot keep", wrapped)
-	case c == "", c == classReadOnly, strings.HasPrefix(c, classResources), strings.HasPrefix(c, classOperator), strings.HasPrefix(c, classRollback), strings.HasPrefix(c, classConnection):
+	case c == "", c == classReadOnly, c == notReady, strings.HasPrefix(c, classResources), strings.HasPrefix(c, classOperator), strings.HasPrefix(c, classRollback), strings.HasPrefix(c, classConnection):
 		return fault.Wrap(fault.Unavailable, "store_unavailable", "the store does not answer; try again", wrapped)
 	default:
 		return fault.Wrap(fault.Internal, "", "the store refused the request", wrapped)

@@ -44,7 +44,7 @@ type Feed struct {
 	empty *recordstore.RangeCache[empty]
 
 	mu      sync.Mutex // guards the fields below
-	horizon uint64     // the highest one that was seen
+	horizon uint64     // the last one that was seen
 	held    time.Time  // when an open transaction stopped the horizon; zero: none does
 }
 
@@ -107,10 +107,10 @@ func (f *Feed) watch(horizon, ahead uint64) {
 	switch {
 	case ahead == horizon:
 		f.held = time.Time{}
-	case horizon > f.horizon, f.held.IsZero():
+	case horizon != f.horizon, f.held.IsZero(): // it is lower after a failover
 		f.held = time.Now()
 	}
-	f.horizon = max(f.horizon, horizon)
+	f.horizon = horizon
 }
 
 // Held returns for how long reads have seen the feed held back by an open transaction; 0 if it is

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -14,15 +16,15 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 )
 
-// readQuery returns the horizon, the last event below it in any range, and the events between a
+// readQuery returns the term of the server, the horizon, the last event below it in any range, and the events between a
 // position and the horizon. FETCH ... WITH TIES separates no events of one transaction and hash. An
 // event after a page that is full comes without its document; it only shows where the page ends.
 // The length of a document is known without reading it. The outer bounds of all ranges are for the
 // index; width_bucket is odd if a hash is within one of the ranges. We compare with "<> 0" and not
 // with "= 1", because the planner expects the first of most events but the second of one in 200: it
 // would then sort all later events for each page.
-const readQuery = `SELECT h.horizon, h.ahead, l.last, e.xid, e.stored_at, e.hash, e.key, e.document
-FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead) h
+const readQuery = `SELECT h.term, h.horizon, h.ahead, l.last, e.xid, e.stored_at, e.hash, e.key, e.document
+FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead, $term AS term) h
 LEFT JOIN LATERAL (SELECT xid AS last FROM feedbox.events WHERE xid < h.horizon ORDER BY xid DESC LIMIT 1) l ON true
 LEFT JOIN LATERAL (
 	SELECT xid, stored_at, hash, key, CASE WHEN count(*) OVER before < $5 AND coalesce(sum(octet_length(document)) OVER before, 0) < $8 THEN document END AS document
@@ -47,6 +49,7 @@ const farBehind = 1_000_000
 type reader struct {
 	position
 	empty uint64 // there are no events of its range between the position and this id
+	term  string // of the server on which there are none
 	atEnd bool   // the last read of its range reached the end
 }
 
@@ -54,6 +57,8 @@ type reader struct {
 type found struct {
 	events []event
 	last   uint64 // the position of the last event of any range
+	ahead  uint64 // above the ids of all transactions
+	term   string // of the server
 	cut    bool   // more events may follow these
 	within bool   // and they may belong to the transaction of the last one
 }
@@ -70,6 +75,10 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 		return nil, fmt.Errorf("postgres: %w", err)
 	}
 	page, err := f.read(ctx, &reader{position: at, empty: at.Position})
+	if _, ahead := errors.AsType[*changefeed.AheadError](err); ahead {
+		_ = f.db.used(nil) // the server answers
+		return nil, err
+	}
 	if err != nil {
 		return nil, asFault("read the events of range "+req.Range.String(), f.db.used(err))
 	}
@@ -80,7 +89,7 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 // alone again when the hold is over.
 func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
 	if known := f.empty.Take(r.Range); known.upTo > 0 && known.from == r.Position && r.hash == wholeTransaction {
-		r.empty, r.atEnd = known.upTo, true
+		r.empty, r.term, r.atEnd = known.upTo, known.term, true
 	}
 	until := time.Now().Add(f.hold)
 	for {
@@ -96,6 +105,14 @@ func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
 		if err != nil {
 			return nil, err
 		}
+		if r.Position >= seen.ahead {
+			return nil, &changefeed.AheadError{Position: int64(r.Position), End: int64(seen.ahead) - 1, Lost: true, Term: seen.term} //nolint:gosec // centuries below the bound
+		}
+		if r.empty > r.Position && r.term != seen.term {
+			r.empty, r.atEnd = r.Position, false // another server: it repeats ids
+			continue
+		}
+		r.term = seen.term
 		page := f.pageOf(r, seen)
 		if !page.CaughtUp || page.Continuation != r.Continuation || alone && (r.atEnd || f.hold == 0) {
 			return page, f.withheld(ctx, r, page)
@@ -116,15 +133,19 @@ func (f *Feed) poll(ctx context.Context, readers ...reader) (*found, error) {
 		hash = r.hash
 	}
 	bounds := boundsOf(readers)
-	got, _ := f.db.query(ctx, readQuery, after, bounds[0], bounds[len(bounds)-1], since.UTC(), most, bounds, hash, pageBytes)
+	term, err := f.db.termExpression(ctx)
+	if err != nil {
+		return nil, err
+	}
+	got, _ := f.db.query(ctx, strings.Replace(readQuery, "$term", term, 1), after, bounds[0], bounds[len(bounds)-1], since.UTC(), most, bounds, hash, pageBytes)
 	seen := &found{}
-	var horizon, ahead uint64
+	var horizon uint64
 	var last, xid *uint64
 	var at *time.Time
 	var in *int32
 	var key *string
 	var raw []byte
-	_, err := pgx.ForEachRow(got, []any{&horizon, &ahead, &last, &xid, &at, &in, &key, &raw}, func() error {
+	_, err = pgx.ForEachRow(got, []any{&seen.term, &horizon, &seen.ahead, &last, &xid, &at, &in, &key, &raw}, func() error {
 		if last != nil {
 			seen.last = *last
 		}
@@ -146,7 +167,7 @@ func (f *Feed) poll(ctx context.Context, readers ...reader) (*found, error) {
 	if len(seen.events) > most { // by events of one hash, of which the limit hides the next one
 		seen.cut, seen.within = true, true
 	}
-	f.watch(horizon, ahead)
+	f.watch(horizon, seen.ahead)
 	return seen, nil
 }
 
@@ -165,7 +186,7 @@ func boundsOf(readers []reader) (bounds []int32) {
 
 // pageOf returns the page of a reader from the result of a poll.
 func (f *Feed) pageOf(r *reader, seen *found) *changefeed.Page {
-	page := &changefeed.Page{Continuation: r.Continuation}
+	page := &changefeed.Page{Continuation: r.Continuation, Term: seen.term}
 	end, hash := r.Position, int32(wholeTransaction)
 	for _, e := range seen.events {
 		xid := uint64(e.LSN) //nolint:gosec // read as one
@@ -190,7 +211,7 @@ func (f *Feed) pageOf(r *reader, seen *found) *changefeed.Page {
 		}
 	}
 	if !seen.cut && r.Since.IsZero() {
-		f.empty.Keep(r.Range, empty{end, max(end, seen.last)})
+		f.empty.Keep(r.Range, empty{end, max(end, seen.last), seen.term})
 	}
 	return page
 }
@@ -220,4 +241,9 @@ func (f *Feed) withheld(ctx context.Context, r *reader, page *changefeed.Page) e
 // empty is a gap without events of a range, from a position up to the last event of any range. It
 // must not extend to the horizon: a server that crashed reuses ids above the last commit that was
 // seen, and their events would be lost.
-type empty struct{ from, upTo uint64 }
+// It is valid in one term of a server: a standby that is promoted reuses ids that its log does not
+// contain, too.
+type empty struct {
+	from, upTo uint64
+	term       string
+}
