@@ -96,6 +96,9 @@ type Skipped struct {
 	Intent Intent
 }
 
+// EventRef identifies an event.
+type EventRef struct{ Key, ID string }
+
 // CodeGateUnconfirmed is the code of a fault of DrainStore.Gate: no gate was found, but the store
 // refused to confirm that there is none.
 const CodeGateUnconfirmed = "gate_unconfirmed"

@@ -3,9 +3,11 @@ package operator
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"feedbox/application/relay"
+	"feedbox/changefeed"
 	"feedbox/domain/fault"
 )
 
@@ -47,21 +49,22 @@ func (e *Entry) Committed(created, accepted time.Time) (from, until time.Time) {
 // Status is the delivery status of an event.
 type Status string
 
-// The statuses.
+// The statuses. Nothing but a proof makes an event sent: the store has no record of each acceptance.
 const (
-	StatusAccepted Status = "accepted" // the broker has it: every change of its age was handled
-	StatusParked   Status = "parked"   // refused
-	StatusHeld     Status = "held"     // waits for a parked event of its key
-	StatusSkipped  Status = "skipped"  // an operator skipped it
-	StatusWaiting  Status = "waiting"  // not handled yet, or unknown
+	StatusSent    Status = "sent"    // the broker has it: the checkpoint has passed it
+	StatusParked  Status = "parked"  // refused
+	StatusHeld    Status = "held"    // waits for a parked event of its key
+	StatusSkipped Status = "skipped" // an operator skipped it
+	StatusWaiting Status = "waiting" // the checkpoint has not passed it
+	StatusUnknown Status = "unknown" // nothing proves another status
 )
 
 // timelineEvents bounds the parked events of a timeline, which a person reads.
 const timelineEvents = 200
 
-// Timeline reads the stored events of key; expired events are absent. handled is a time before
-// which all changes were handled, see Snapshot.Handled.
-func (o *Operator) Timeline(ctx context.Context, key string, handled time.Time) (*Timeline, error) {
+// Timeline reads the stored events of key; expired events are absent. The snapshot, which must be older
+// than this call, proves the statuses.
+func (o *Operator) Timeline(ctx context.Context, key string, s Snapshot) (*Timeline, error) {
 	timeline := &Timeline{Key: key}
 	stored, err := o.store.Events.OfKey(ctx, key)
 	switch {
@@ -86,16 +89,10 @@ func (o *Operator) Timeline(ctx context.Context, key string, handled time.Time) 
 		messages = append(messages, e.Message)
 	}
 	timeline.Missing = missing(messages)
-	statuses := statusByID(line)
-	for _, e := range stored {
-		status, known := statuses[e.ID]
-		if !known {
-			status = StatusWaiting
-			if e.StoredAt.Add(time.Second).Before(handled) { // the store has whole seconds
-				status = StatusAccepted
-			}
-		}
-		timeline.Events = append(timeline.Events, Entry{Message: e.Message, CommittedAt: e.StoredAt, Status: status})
+	status, proved := line.statuses(), o.proof(ctx, s)
+	for i := range stored {
+		e := &stored[i]
+		timeline.Events = append(timeline.Events, Entry{Message: e.Message, CommittedAt: e.StoredAt, Status: status(e, proved(e))})
 	}
 	return timeline, nil
 }
@@ -107,16 +104,75 @@ func unconfirmed(err error) bool {
 	return ok && f.Code == relay.CodeGateUnconfirmed
 }
 
-func statusByID(line ParkedKey) map[string]Status {
-	statuses := map[string]Status{}
-	for _, s := range line.Skipped {
-		statuses[s.Event.ID] = StatusSkipped
+// statuses returns a function that corrects the status of an event of the key by what is parked. An
+// event after the last one that was read may be parked as well.
+func (p ParkedKey) statuses() func(e *relay.StoredEvent, proved Status) Status {
+	byID, read := map[string]Status{}, int64(0)
+	for _, s := range p.Skipped {
+		byID[s.Event.ID] = StatusSkipped
 	}
-	for _, e := range line.Line {
-		statuses[e.ID] = StatusHeld
+	for _, e := range p.Line {
+		byID[e.ID], read = StatusHeld, e.Sequence
 		if e.Attempts > 0 {
-			statuses[e.ID] = StatusParked
+			byID[e.ID] = StatusParked
 		}
 	}
-	return statuses
+	cut := p.Gate.Events > int64(len(p.Line))
+	return func(e *relay.StoredEvent, proved Status) Status {
+		status, known := byID[e.ID]
+		switch {
+		case known:
+			return status
+		case cut && (e.Sequence == 0 || e.Sequence > read):
+			return StatusUnknown
+		}
+		return proved
+	}
+}
+
+// provesFor is the age up to which a snapshot proves that an event waits. That one was sent, it proves
+// for ever.
+const provesFor = 15 * time.Second
+
+// proof returns a function that returns sent, waiting or unknown for an event, by the lease of its
+// range. The position of the event decides if the store has it; else the time, in whole seconds.
+func (o *Operator) proof(ctx context.Context, s Snapshot) func(e *relay.StoredEvent) Status {
+	placer, placed := o.store.Feed.(changefeed.Placer)
+	if placed {
+		_, err := o.store.Feed.Source(ctx) // Place needs it
+		placed = err == nil
+	}
+	waiting := StatusUnknown
+	if time.Since(s.At) < provesFor {
+		waiting = StatusWaiting
+	}
+	handledBefore := func(e *relay.StoredEvent, t time.Time) bool { return e.StoredAt.Add(time.Second).Before(t) }
+	return func(e *relay.StoredEvent) Status {
+		if handledBefore(e, s.Handled()) && e.LSN == 0 {
+			return StatusSent
+		}
+		if !placed {
+			return StatusUnknown
+		}
+		place, err := placer.Place(e.Key)
+		at := slices.IndexFunc(s.Ranges, func(r Range) bool { return r.State == changefeed.LeaseLive && r.Lease.Range.Has(place) })
+		if err != nil || at < 0 {
+			return StatusUnknown
+		}
+		r := &s.Ranges[at]
+		oldest := r.Lag.Oldest // not handled
+		switch known := e.LSN > 0 && r.LSN > 0; {
+		case known && e.LSN < r.LSN:
+			return StatusSent
+		case known && e.LSN > r.LSN:
+			return waiting
+		case !r.Lag.Known:
+			return StatusUnknown
+		case oldest.IsZero() && handledBefore(e, s.At), handledBefore(e, oldest):
+			return StatusSent
+		case !oldest.IsZero() && !e.StoredAt.Before(oldest.Truncate(time.Second)):
+			return waiting
+		}
+		return StatusUnknown
+	}
 }

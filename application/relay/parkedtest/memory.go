@@ -204,6 +204,18 @@ func (m *Memory) Skipped(context.Context, string) ([]relay.Skipped, error) {
 	return slices.Clone(m.skipped), nil
 }
 
+// SkippedAmong implements Store.
+func (m *Memory) SkippedAmong(_ context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
+	defer m.lock()()
+	skipped := map[relay.EventRef]bool{}
+	for _, s := range m.skipped {
+		if e := (relay.EventRef{Key: s.Event.Key, ID: s.Event.ID}); slices.Contains(events, e) {
+			skipped[e] = true
+		}
+	}
+	return skipped, nil
+}
+
 // ReplaceEvent replaces the document of a parked event, as an operator may.
 func (m *Memory) ReplaceEvent(key, id string, document []byte) {
 	defer m.lock()()

@@ -22,6 +22,8 @@ type Store interface {
 	SetIntent(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error)
 	// Skipped returns the records of the skipped events of key, oldest first.
 	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
+	// SkippedAmong returns those of the events that were skipped.
+	SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error)
 }
 
 // Run tests the contracts of relay.ParkedStore and relay.DrainStore. open returns an empty

@@ -72,7 +72,7 @@ func (f *fake) GatesFor(_ context.Context, reason string) ([]relay.Gate, error) 
 	return found, f.err()
 }
 
-func (f *fake) Timeline(_ context.Context, key string, _ time.Time) (*operator.Timeline, error) {
+func (f *fake) Timeline(_ context.Context, key string, _ operator.Snapshot) (*operator.Timeline, error) {
 	if f.entries == nil {
 		return &operator.Timeline{Key: key, Events: []operator.Entry{{Status: operator.StatusWaiting}}}, nil
 	}

@@ -39,7 +39,8 @@ type Keys interface {
 	FirstInLine(ctx context.Context, key, event string) error
 	Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error)
 	NoteAll(ctx context.Context, gates []relay.Gate, intent relay.Intent, noted func(relay.Gate)) error
-	Timeline(ctx context.Context, key string, handled time.Time) (*operator.Timeline, error)
+	Timeline(ctx context.Context, key string, s operator.Snapshot) (*operator.Timeline, error)
+	Events(ctx context.Context, s operator.Snapshot, f operator.EventFilter) (operator.EventPage, error)
 	ReadEditable(ctx context.Context, key, id string) (operator.EditableEvent, error)
 	CheckEdit(key, id string, document []byte) string
 	ReplaceEvent(ctx context.Context, key, id string, document []byte, version string) error

@@ -54,9 +54,8 @@ func (s *Operations) findTimeline(r *http.Request) (any, error) {
 func (s *Operations) timeline(r *http.Request) (any, error) {
 	key := r.PathValue("key")
 	p := s.reader.Latest(r.Context())
-	handled := p.Snapshot.Handled()
 	return s.timelines.get(key, func() (timeline, error) {
-		found, err := s.o.Port.Timeline(r.Context(), key, handled)
+		found, err := s.o.Port.Timeline(r.Context(), key, p.Snapshot)
 		if err != nil {
 			return timeline{}, err
 		}
@@ -93,8 +92,8 @@ func newTimelineEntry(e operator.Entry, receipt Receipt) timelineEntry {
 	entry.Document, _ = indented(e.Body)
 	entry.State, entry.Words = statusState(e.Status)
 	if !receipt.Received.IsZero() {
-		if e.Status == operator.StatusWaiting {
-			entry.State, _ = statusState(operator.StatusAccepted)
+		if e.Status == operator.StatusWaiting || e.Status == operator.StatusUnknown {
+			entry.State, _ = statusState(operator.StatusSent)
 		}
 		entry.Words = "received"
 		if !entry.CreatedAt.IsZero() {
@@ -120,8 +119,8 @@ func committed(e *operator.Entry, created, accepted time.Time) string {
 
 func statusState(f operator.Status) (state, words string) {
 	switch f {
-	case operator.StatusAccepted:
-		return "good", "accepted"
+	case operator.StatusSent:
+		return "good", "sent"
 	case operator.StatusParked:
 		return "bad", "refused"
 	case operator.StatusHeld:
@@ -129,8 +128,10 @@ func statusState(f operator.Status) (state, words string) {
 	case operator.StatusSkipped:
 		return "", "skipped"
 	case operator.StatusWaiting:
+		return "busy", "waiting"
+	case operator.StatusUnknown:
 	}
-	return "busy", "in flight"
+	return "", "not known yet"
 }
 
 // traceID returns the second field of a W3C traceparent, "" if it is malformed.

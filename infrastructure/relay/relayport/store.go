@@ -62,6 +62,9 @@ type Parked interface {
 	SetIntent(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error)
 	// Skipped returns the records of the events that were skipped for key, oldest first.
 	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
+	// SkippedAmong returns those of the events that were skipped. It reads all in one request,
+	// because a list of events has as many keys as events.
+	SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error)
 }
 
 // Check returns an error if a required field is missing.

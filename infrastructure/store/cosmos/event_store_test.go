@@ -1,12 +1,14 @@
 package cosmos_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/store/document"
@@ -73,5 +75,35 @@ func TestEventIsReplacedOnlyWithItsETag(t *testing.T) {
 		if _, _, err := store.Editable([]byte(wrong)); err == nil {
 			t.Errorf("%s is editable", wrong)
 		}
+	}
+}
+
+// The events are in several physical partitions.
+func TestRecentEvents(t *testing.T) {
+	w := newWorld(t, worldOptions{})
+	must(t, w.emulator.Split("contacts", "data", "0"))
+	store, err := cosmos.NewEventStore(w.container, document.EventDecoder{})
+	must(t, err)
+	n := 0
+	parkedtest.Recent(t, store, func(key string, events int) {
+		for range events {
+			n++
+			_, err := w.container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString(key),
+				fmt.Appendf(nil, `{"id":"%d","partitionKey":%q,"type":"domainEvent","data":{"action":"A"}}`, n, key), nil)
+			must(t, err)
+		}
+	})
+}
+
+// An event that cannot be decoded is listed with the reason and its time.
+func TestRecentEventsIncludeMalformedOnes(t *testing.T) {
+	w := newWorld(t, worldOptions{})
+	store, err := cosmos.NewEventStore(w.container, document.EventDecoder{})
+	must(t, err)
+	_, err = w.container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(`{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"sequence":1}}`), nil)
+	must(t, err)
+	page, err := store.Recent(t.Context(), relay.RecentQuery{Limit: 2})
+	if err != nil || len(page.Events) != 1 || !strings.Contains(page.Events[0].Trouble, "action") || page.Events[0].ID != "e1" || page.Events[0].StoredAt.IsZero() {
+		t.Errorf("%+v, %v", page, err)
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/google/uuid"
+
 	"feedbox/infrastructure/store/unitofwork"
 )
 
@@ -33,4 +36,14 @@ func checkTTL(name string, ttl time.Duration) error {
 		return nil
 	}
 	return fmt.Errorf("cosmos: %s is longer than the store can count, %s", name, maxTTL)
+}
+
+// PartitionKeyPath is the partition key path of the data container.
+const PartitionKeyPath = "/partitionKey"
+
+// partitionKeyOf returns the partition key of an aggregate, its events and its notes.
+func partitionKeyOf(id uuid.UUID) string { return id.String() }
+
+func keyValue(partitionKey string) azcosmos.PartitionKey {
+	return azcosmos.NewPartitionKeyString(partitionKey)
 }

@@ -69,6 +69,9 @@ func (e EventDecoder) Types() (member string, values []string) {
 	return c.Type, c.Types
 }
 
+// IDMember returns the member of a document that becomes the id of the event.
+func (e EventDecoder) IDMember() string { return e.contractOrDefault().ID }
+
 func (e EventDecoder) contractOrDefault() *contract {
 	if e.contract == nil {
 		return defaultContract

@@ -5,7 +5,9 @@ import (
 	"time"
 
 	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
+	"google.golang.org/grpc/codes"
 
+	"feedbox/application/relay"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/recordstore"
 )
@@ -50,4 +52,40 @@ func (r Records) ReplaceEvent(ctx context.Context, key, id string, read recordst
 		return false, nil
 	}
 	return err == nil, asFault("replace event "+id+" of key "+key, err)
+}
+
+// Recent implements recordstore.Store. The index of the feed has the times in ascending order, so the
+// listing reads period by period; see relay.Windows. A count, which costs one read, decides whether to
+// read a period. So a page costs about one read for each of its events and one for each period, at most
+// 32. An event by its id costs one read. The time of an event in this order is that of the request,
+// which precedes the commit by up to 10 s.
+func (r Records) Recent(ctx context.Context, q relay.RecentQuery, listed func(recordstore.StoredEvent) relay.RecentEvent) (relay.RecentPage, error) {
+	const what = "list the latest events"
+	convert := func(d *pb.Document) (relay.RecentEvent, error) {
+		stored, err := storedOf(d)
+		stored.Key, stored.ID, stored.LSN = text(d, "key"), idOf(d), stored.At.UnixMicro()
+		stored.At = moment(d, memberAt)
+		return listed(stored), err
+	}
+	if q.ID != "" {
+		found, err := one(ctx, r.DB, "event", collectionEvents, q.ID, has{}, convert)
+		if fault.Is(err, fault.NotFound) || code(err) == codes.InvalidArgument { // no document can have this id
+			return relay.RecentPage{}, nil
+		}
+		return relay.RecentPage{Events: []relay.RecentEvent{found}}, err
+	}
+	return relay.Windows{Least: time.Microsecond, Between: func(ctx context.Context, from, until time.Time, most int, _ string) ([]relay.RecentEvent, string, error) {
+		within := events(slotsOf(0, 1<<recordstore.HashBits), from.UnixMicro(), condition{memberAt, less, until})
+		n, _, err := r.DB.count(ctx, within, most+1)
+		switch {
+		case err != nil:
+			return nil, "", asFault(what, err)
+		case n == 0:
+			return nil, "", nil
+		case n > most && until.Sub(from) > time.Microsecond:
+			return nil, "more", nil
+		}
+		found, err := all(ctx, r.DB, what, within, convert)
+		return found, "", err
+	}}.Recent(ctx, q)
 }

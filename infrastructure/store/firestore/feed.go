@@ -197,9 +197,9 @@ func (f *Feed) search(ctx context.Context, r *reading, slots []int64, within cha
 	return nil
 }
 
-// events queries the events of slots with a timestamp not before from.
-func events(slots []int64, from int64) *pb.StructuredQuery {
-	return find(collectionEvents, memberAt, 0, condition{"slot", oneOf, slots}, condition{memberAt, atLeast, time.UnixMicro(max(0, from))})
+// events queries the events of slots with a timestamp not before from, and more conditions.
+func events(slots []int64, from int64, more ...condition) *pb.StructuredQuery {
+	return find(collectionEvents, memberAt, 0, append([]condition{{"slot", oneOf, slots}, {memberAt, atLeast, time.UnixMicro(max(0, from))}}, more...)...)
 }
 
 // scan reads events in the order of the index, at the read time. If it lags far behind, it ends

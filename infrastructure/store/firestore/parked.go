@@ -108,6 +108,24 @@ func (p Parked) Skipped(ctx context.Context, key string) ([]relay.Skipped, error
 	return skipped, err
 }
 
+// SkippedAmong implements parked.Records. It reads one document for each event, found or not.
+func (p Parked) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
+	skipped, names := map[relay.EventRef]bool{}, make([]string, len(events))
+	if len(events) == 0 { // the service refuses a request for no document
+		return skipped, nil
+	}
+	for i, e := range events {
+		names[i] = p.DB.document(collectionSkipped, hashed(e.Key, e.ID))
+	}
+	found, err := p.DB.get(ctx, names...)
+	for i, d := range found {
+		if d != nil {
+			skipped[events[i]] = true
+		}
+	}
+	return skipped, asFault("find skipped events", err)
+}
+
 // Commit implements parked.Records.
 func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {
 	key, id, when := c.Gate.Key, hashed(c.Gate.Key, ""), unchanged(c.Gate.Version)

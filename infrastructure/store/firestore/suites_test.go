@@ -8,7 +8,9 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/leasetest"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/firestore"
+	"feedbox/infrastructure/store/recordstore"
 	"feedbox/infrastructure/store/recordstore/parked"
 	"feedbox/infrastructure/store/recordstore/recordstoretest"
 )
@@ -33,5 +35,17 @@ func TestLargestEventCanBeParkedAndSkipped(t *testing.T) {
 			t.Fatalf("%q: %v", f.Message, err)
 		}
 		return size - limit
+	})
+}
+
+func TestRecentEvents(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	n := 0
+	parkedtest.Recent(t, recordstore.Events{Store: firestore.Records{DB: db}, Decoder: document.EventDecoder{}}, func(key string, events int) {
+		for range events {
+			n++
+			must(t, db.AddEvent(t.Context(), key, fmt.Sprint(n), fmt.Sprintf(`{"id":"%d","partitionKey":%q,"type":"domainEvent","data":{"action":"A"}}`, n, key), -1))
+		}
 	})
 }

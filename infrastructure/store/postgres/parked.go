@@ -61,6 +61,20 @@ func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skippe
 	return skipped, err
 }
 
+// SkippedAmong implements parked.Records. It reads the primary key.
+func (p Parked) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
+	skipped, keys, ids := map[relay.EventRef]bool{}, make([]string, len(events)), make([]string, len(events))
+	for i, e := range events {
+		keys[i], ids[i] = e.Key, e.ID
+	}
+	found, err := all[relay.EventRef](ctx, p.DB, "find skipped events",
+		`SELECT key, id FROM unnest($1::text[], $2::text[]) AS asked (key, id) JOIN parked USING (key, id) WHERE skipped IS NOT NULL`, keys, ids)
+	for _, e := range found {
+		skipped[e] = true
+	}
+	return skipped, err
+}
+
 // Commit implements parked.Records. If the gate's statement finds another version, the transaction
 // is rolled back.
 func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {

@@ -10,7 +10,9 @@ import (
 	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/leasetest"
+	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
 	"feedbox/infrastructure/store/recordstore/parked"
 	"feedbox/infrastructure/store/recordstore/recordstoretest"
 )
@@ -93,4 +95,18 @@ func TestPoolSizeOfTheURL(t *testing.T) {
 	if connections != 1 {
 		t.Errorf("%d connections, want 1", connections)
 	}
+}
+
+// Some events are of one transaction and key. Nothing orders them but their ids.
+func TestRecentEvents(t *testing.T) {
+	t.Parallel()
+	db, pool := openAt(t, database(t))
+	n := 0
+	parkedtest.Recent(t, recordstore.Events{Store: postgres.Records{DB: db}, Decoder: document.EventDecoder{}}, func(key string, events int) {
+		_, err := pool.Exec(t.Context(), `INSERT INTO events (hash, key, id, document)
+			SELECT $1, $2, n, json_build_object('id', n::text, 'partitionKey', $2::text, 'type', 'domainEvent', 'data', json_build_object('action', 'A')) FROM generate_series($3::int, $4::int) n`,
+			recordstore.Hash(key), key, n+1, n+events)
+		must(t, err)
+		n += events
+	})
 }

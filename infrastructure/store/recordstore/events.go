@@ -50,6 +50,22 @@ func (e Events) OfKey(ctx context.Context, key string) ([]relay.StoredEvent, err
 	return events, nil
 }
 
+// Recent implements relay.Lister.
+func (e Events) Recent(ctx context.Context, q relay.RecentQuery) (relay.RecentPage, error) {
+	return e.Store.Recent(ctx, q, func(stored StoredEvent) relay.RecentEvent {
+		m, isEvent, err := e.Decoder.Decode(stored.Document)
+		m.ID, m.Key, m.LSN = stored.ID, stored.Key, stored.LSN
+		listed := relay.RecentEvent{StoredEvent: relay.StoredEvent{Message: m, StoredAt: stored.At}}
+		switch {
+		case err != nil:
+			listed.Trouble = err.Error()
+		case !isEvent:
+			listed.Trouble = "the document is no event: its type is another"
+		}
+		return listed
+	})
+}
+
 // Editable returns the document of an event for an operator to correct, and its version, a
 // digest of the document.
 func (Events) Editable(raw []byte) (clean []byte, version string, err error) {

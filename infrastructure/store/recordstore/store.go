@@ -9,6 +9,7 @@ import (
 
 	"feedbox/application/command"
 	"feedbox/application/query"
+	"feedbox/application/relay"
 	"feedbox/domain/aggregate"
 	"feedbox/infrastructure/store/unitofwork"
 )
@@ -35,6 +36,8 @@ type Store interface {
 	Event(ctx context.Context, key, id string) (StoredEvent, error)
 	// Events returns the events of a key, in any order.
 	Events(ctx context.Context, key string) ([]StoredEvent, error)
+	// Recent implements relay.Lister. listed converts an event that has Key, ID and LSN.
+	Recent(ctx context.Context, q relay.RecentQuery, listed func(StoredEvent) relay.RecentEvent) (relay.RecentPage, error)
 	// ReplaceEvent replaces an event if it is as it was read, and reports whether it was. The
 	// feed does not deliver it again.
 	ReplaceEvent(ctx context.Context, key, id string, read StoredEvent, document []byte) (bool, error)
@@ -85,6 +88,10 @@ type StoredEvent struct {
 	Document []byte // owned by the caller
 	At       time.Time
 	Tag      string // the store's own name of this state; may be empty
+
+	// Set by Store.Recent only.
+	Key, ID string
+	LSN     int64 // of the event in the feed
 }
 
 // Pause waits between half of wait and wait, so that hosts do not retry in step. It returns

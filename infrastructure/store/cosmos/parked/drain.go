@@ -107,16 +107,16 @@ func (s *Store) gates(ctx context.Context, what, query string, visit func(relay.
 }
 
 // query calls visit for each result of a query with the parameter @type.
-func (s *Store) query(ctx context.Context, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
-	err := s.queryAt(ctx, s.sessionToken(), what, key, query, kind, visit)
+func (s *Store) query(ctx context.Context, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error, more ...azcosmos.QueryParameter) error {
+	err := s.queryAt(ctx, s.sessionToken(), what, key, query, kind, visit, more...)
 	s.noteRead(err)
 	return err
 }
 
 // queryAt is query on a replica that has reached position.
-func (s *Store) queryAt(ctx context.Context, position *string, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error) error {
+func (s *Store) queryAt(ctx context.Context, position *string, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error, more ...azcosmos.QueryParameter) error {
 	pager := s.container.NewQueryItemsPager(query, key, &azcosmos.QueryOptions{
-		SessionToken: position, QueryParameters: []azcosmos.QueryParameter{{Name: "@type", Value: kind}},
+		SessionToken: position, QueryParameters: append([]azcosmos.QueryParameter{{Name: "@type", Value: kind}}, more...),
 	})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)

@@ -2,7 +2,9 @@ package parked
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
@@ -45,5 +47,24 @@ func (s *Store) Skipped(ctx context.Context, key string) ([]relay.Skipped, error
 			}
 			return err
 		})
+	return skipped, err
+}
+
+// SkippedAmong returns those of the events that were skipped. It costs one query of the index in each
+// physical partition.
+func (s *Store) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
+	skipped, ids := map[relay.EventRef]bool{}, make([]string, len(events))
+	for i, e := range events {
+		ids[i] = skippedID(e.ID)
+	}
+	err := s.query(ctx, "find skipped events", azcosmos.NewPartitionKey(), "SELECT c.id, c.partitionKey FROM c WHERE c.type = @type AND ARRAY_CONTAINS(@ids, c.id)", typeSkippedEvent,
+		func(raw []byte) error {
+			var found struct{ ID, PartitionKey string }
+			err := json.Unmarshal(raw, &found)
+			if e := (relay.EventRef{Key: found.PartitionKey, ID: strings.TrimPrefix(found.ID, skippedID(""))}); slices.Contains(events, e) {
+				skipped[e] = true
+			}
+			return err
+		}, azcosmos.QueryParameter{Name: "@ids", Value: ids})
 	return skipped, err
 }

@@ -19,6 +19,8 @@ type Records interface {
 	First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error)
 	// Skipped returns the skipped events of key, in the order of their positions.
 	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
+	// SkippedAmong returns those of the events that were skipped.
+	SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error)
 	// Commit stores a change, everything or nothing, and returns the new version of the gate.
 	// If the stored gate has another version, the error wraps ErrChanged.
 	Commit(ctx context.Context, c *Change) (version string, err error)

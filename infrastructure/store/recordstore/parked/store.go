@@ -117,6 +117,11 @@ func (s Store) Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
 	return s.Records.Skipped(ctx, key)
 }
 
+// SkippedAmong returns those of the events that were skipped.
+func (s Store) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
+	return s.Records.SkippedAmong(ctx, events)
+}
+
 // Update implements relay.DrainStore.
 func (s Store) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
 	return s.replace(ctx, g, &Change{})

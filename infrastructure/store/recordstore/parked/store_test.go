@@ -71,6 +71,16 @@ func (m *memory) First(_ context.Context, key string, limit, maxBytes int) (firs
 
 func (m *memory) Skipped(context.Context, string) ([]relay.Skipped, error) { return m.skipped, nil }
 
+func (m *memory) SkippedAmong(_ context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
+	skipped := map[relay.EventRef]bool{}
+	for _, s := range m.skipped {
+		if e := (relay.EventRef{Key: s.Event.Key, ID: s.Event.ID}); slices.Contains(events, e) {
+			skipped[e] = true
+		}
+	}
+	return skipped, nil
+}
+
 func (m *memory) Commit(_ context.Context, c *parked.Change) (string, error) {
 	if before := m.before; before != nil {
 		m.before = nil

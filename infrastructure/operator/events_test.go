@@ -1,0 +1,277 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayport"
+)
+
+// listing holds stored events, the oldest first. A page ends after an event.
+type listing struct {
+	relayport.Events
+	stored    []relay.RecentEvent
+	malformed string // key of a malformed event
+	read      int    // events
+}
+
+func (l *listing) OfKey(_ context.Context, key string) (found []relay.StoredEvent, err error) {
+	if key == l.malformed {
+		return nil, fault.New(fault.Invalid, "unsendable", "malformed")
+	}
+	for _, e := range l.stored {
+		if e.Key == key {
+			found = append(found, e.StoredEvent)
+		}
+	}
+	return found, nil
+}
+
+func (l *listing) Recent(_ context.Context, q relay.RecentQuery) (page relay.RecentPage, err error) {
+	after := len(l.stored)
+	if err := relay.Resume(q.Continuation, &after); err != nil {
+		return page, err
+	}
+	for after--; after >= 0 && len(page.Events) < q.Limit; after-- {
+		page.Events, page.Back = append(page.Events, l.stored[after]), l.stored[after].StoredAt
+		l.read++
+	}
+	if after >= 0 {
+		page.Continuation = relay.Continue(after + 1)
+	}
+	return page, nil
+}
+
+// gated lists the gates of a store in memory.
+type gated struct{ *parkedtest.Memory }
+
+func (g gated) Gates(ctx context.Context) (gates []relay.Gate, err error) {
+	keys, err := g.Closed(ctx)
+	for _, key := range keys {
+		gate, err := g.Gate(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		gates = append(gates, gate)
+	}
+	return gates, err
+}
+
+// newListed returns an operator of events with the keys and actions "k0 A", one a second, and a snapshot
+// that proves that all were sent.
+func newListed(t *testing.T, events ...string) (*Operator, *listing, Snapshot) {
+	t.Helper()
+	store := &listing{}
+	began := time.Now().Add(-24 * time.Hour).Truncate(time.Second)
+	sequences := map[string]int64{}
+	for i, text := range events {
+		key, action, _ := strings.Cut(text, " ")
+		sequences[key]++
+		e := relay.RecentEvent{StoredEvent: relay.StoredEvent{Message: relay.Message{ID: fmt.Sprint("e", i), Key: key, Action: action, Sequence: sequences[key]}}}
+		e.StoredAt = began.Add(time.Duration(i) * time.Second)
+		store.stored = append(store.stored, e)
+	}
+	o := New(&config.Relay{EventTTL: 48 * time.Hour}, Store{Store: relayport.Store{Feed: memfeed.New(nil), Events: store, Parked: gated{parkedtest.NewMemory()}}}, nil)
+	whole := Range{Lease: changefeed.Lease{Range: changefeed.FullRange()}, Lag: changefeed.RangeLag{Known: true}}
+	return o, store, Snapshot{At: time.Now(), Ranges: []Range{whole}}
+}
+
+// pages returns the events of all pages as "id status".
+func pages(t *testing.T, o *Operator, s Snapshot, f EventFilter) (found []string, n int) {
+	t.Helper()
+	for n = 1; ; n++ {
+		page, err := o.Events(t.Context(), s, f)
+		if err != nil || n > 100 {
+			t.Fatalf("%+v, page %d: %v", f, n, err)
+		}
+		for _, e := range page.Events {
+			found = append(found, e.ID+" "+string(e.Status))
+		}
+		if f.Continuation = page.Continuation; f.Continuation == "" {
+			return found, n
+		}
+	}
+}
+
+func TestEventsAreFilteredAndPaged(t *testing.T) {
+	o, store, s := newListed(t, "a Created", "b Created", "a Renamed", "c Created", "b Deleted")
+	if _, err := o.Parked.Park(t.Context(), "b", []relay.ParkedEvent{
+		{ID: "e1", Key: "b", Action: "Created", Sequence: 1, Attempts: 3, ParkedAt: store.stored[1].StoredAt}, {ID: "e4", Key: "b", Action: "Deleted", Sequence: 2, ParkedAt: store.stored[4].StoredAt},
+	}, &relay.Closing{At: store.stored[1].StoredAt}); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		filter EventFilter
+		want   string
+	}{
+		{EventFilter{}, "e4 held e3 sent e2 sent e1 parked e0 sent"},
+		{EventFilter{Action: "Created"}, "e3 sent e1 parked e0 sent"},
+		{EventFilter{Key: "a"}, "e2 sent e0 sent"},
+		{EventFilter{Key: "b", Action: "Deleted"}, "e4 held"},
+		{EventFilter{Key: "b", State: StatusSent}, ""},
+		{EventFilter{Key: "none"}, ""},
+		{EventFilter{ID: "e2"}, "e2 sent"},
+		{EventFilter{Key: "c", ID: "e2"}, ""},
+		{EventFilter{State: StatusSent}, "e3 sent e2 sent e0 sent"},
+		{EventFilter{State: StatusParked}, "e1 parked e4 held"},
+		{EventFilter{State: StatusParked, Key: "a"}, ""},
+		{EventFilter{State: StatusParked, Action: "Deleted"}, "e4 held"},
+		{EventFilter{State: StatusUnknown}, ""},
+		{EventFilter{From: store.stored[1].StoredAt.Add(time.Millisecond), Until: store.stored[3].StoredAt}, "e2 sent e1 parked"},
+	} {
+		for _, limit := range []int{1, 2, 50} {
+			test.filter.Limit = limit
+			if got, _ := pages(t, o, s, test.filter); strings.Join(got, " ") != test.want {
+				t.Errorf("%+v: %v, want %s", test.filter, got, test.want)
+			}
+		}
+	}
+}
+
+// A filter that matches nothing examines a bounded number of events, and the next page continues there.
+func TestPageExaminesABoundedNumberOfEvents(t *testing.T) {
+	events := slices.Repeat([]string{"k A"}, 3*maxExamined)
+	events[10] = "other B"
+	o, store, s := newListed(t, events...)
+	page, err := o.Events(t.Context(), s, EventFilter{Action: "B", Limit: 50})
+	if err != nil || len(page.Events) != 0 || page.Examined != maxExamined || store.read != maxExamined || page.Continuation == "" || !page.Back.Equal(store.stored[2*maxExamined].StoredAt) {
+		t.Errorf("%+v after %d events, %v", page, store.read, err)
+	}
+	if found, n := pages(t, o, s, EventFilter{Action: "B", Limit: 50}); len(found) != 1 || n != 3 {
+		t.Errorf("%v in %d pages", found, n)
+	}
+}
+
+func TestMalformedEventDoesNotHideItsKey(t *testing.T) {
+	o, store, s := newListed(t, "a A", "b A", "a B")
+	store.malformed, store.stored[2].Trouble = "a", "no action"
+	page, err := o.Events(t.Context(), s, EventFilter{Key: "a", Limit: 50})
+	if err != nil || len(page.Events) != 2 || page.Events[0].Trouble != "no action" {
+		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+func TestSkippedEventDoesNotCountAsSent(t *testing.T) {
+	o, _, s := newListed(t, "a A", "a B")
+	first := relay.ParkedEvent{ID: "e0", Key: "a", Sequence: 1, Attempts: 1}
+	if _, err := o.Parked.Park(t.Context(), "a", []relay.ParkedEvent{first}, &relay.Closing{}); err != nil {
+		t.Fatal(err)
+	}
+	gate, err := o.Parked.Gate(t.Context(), "a")
+	if err == nil {
+		gate, err = o.Parked.Remove(t.Context(), gate, []relay.ParkedEvent{first}, &relay.Skipped{Event: first})
+	}
+	if err == nil {
+		err = o.Parked.Open(t.Context(), gate)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range []EventFilter{{Limit: 5}, {Limit: 5, Key: "a"}} {
+		if got, _ := pages(t, o, s, f); strings.Join(got, " ") != "e1 sent e0 skipped" {
+			t.Errorf("%+v: %v", f, got)
+		}
+	}
+}
+
+// Only the first parked events of a key are read. A later event of the key, which may be parked as well,
+// is not sent because the checkpoint has passed it.
+func TestEventAfterTheReadPartOfALineIsUnknown(t *testing.T) {
+	o, store, s := newListed(t, slices.Repeat([]string{"a A"}, timelineEvents+5)...)
+	var parked []relay.ParkedEvent
+	for _, e := range store.stored[1:] {
+		parked = append(parked, relay.ParkedEvent{ID: e.ID, Key: "a", Sequence: e.Sequence})
+	}
+	if _, err := o.Parked.Park(t.Context(), "a", parked, &relay.Closing{}); err != nil {
+		t.Fatal(err)
+	}
+	timeline, err := o.Timeline(t.Context(), "a", s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range map[int]Status{0: StatusSent, 1: StatusHeld, timelineEvents: StatusHeld, timelineEvents + 1: StatusUnknown, timelineEvents + 4: StatusUnknown} {
+		if got := timeline.Events[i].Status; got != want {
+			t.Errorf("event %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+// Nothing but a position or time before the checkpoint proves that an event was sent.
+func TestStateOfAnEventIsProved(t *testing.T) {
+	at := time.Now().Truncate(time.Second)
+	known := changefeed.RangeLag{Known: true}
+	behind := changefeed.RangeLag{Known: true, Transactions: 1, Oldest: at}
+	for name, test := range map[string]struct {
+		event relay.StoredEvent
+		lease changefeed.Lease
+		lag   changefeed.RangeLag
+		age   time.Duration // of the snapshot
+		want  Status
+	}{
+		"nothing waits, and the event is older than the measurement":        {event: relay.StoredEvent{StoredAt: at.Add(-5 * time.Second)}, lag: known, want: StatusSent},
+		"it was committed about when the measurement began":                 {event: relay.StoredEvent{StoredAt: at}, lag: known, want: StatusUnknown},
+		"it is older than the first change that waits":                      {event: relay.StoredEvent{StoredAt: at.Add(-2 * time.Second)}, lag: behind, want: StatusSent},
+		"it may be in the second before the first change that waits":        {event: relay.StoredEvent{StoredAt: at.Add(-time.Second)}, lag: behind, want: StatusUnknown},
+		"it is not older than the first change that waits":                  {event: relay.StoredEvent{StoredAt: at}, lag: behind, want: StatusWaiting},
+		"it waited in an old measurement":                                   {event: relay.StoredEvent{StoredAt: at}, lag: behind, age: time.Minute, want: StatusUnknown},
+		"it was sent in an old measurement":                                 {event: relay.StoredEvent{StoredAt: at.Add(-2 * time.Minute)}, lag: known, age: time.Minute, want: StatusSent},
+		"the lag is not known":                                              {event: relay.StoredEvent{StoredAt: at.Add(-time.Hour)}, want: StatusUnknown},
+		"the checkpoint is after its position":                              {event: relay.StoredEvent{Message: relay.Message{LSN: 7}, StoredAt: at}, lease: changefeed.Lease{LSN: 8}, want: StatusSent},
+		"the checkpoint is before its position, although it is old":         {event: relay.StoredEvent{Message: relay.Message{LSN: 9}, StoredAt: at.Add(-time.Hour)}, lease: changefeed.Lease{LSN: 8}, lag: known, want: StatusWaiting},
+		"the checkpoint is at its position, and its transaction may be cut": {event: relay.StoredEvent{Message: relay.Message{LSN: 8}, StoredAt: at.Add(-time.Hour)}, lease: changefeed.Lease{LSN: 8}, want: StatusUnknown},
+		"the checkpoint is at its position, and nothing waits":              {event: relay.StoredEvent{Message: relay.Message{LSN: 8}, StoredAt: at.Add(-time.Hour)}, lease: changefeed.Lease{LSN: 8}, lag: known, want: StatusSent},
+		"its range is being split":                                          {event: relay.StoredEvent{StoredAt: at.Add(-time.Hour)}, lease: changefeed.Lease{State: changefeed.LeasePending}, want: StatusUnknown},
+	} {
+		o, _, _ := newListed(t)
+		test.lease.Range, test.event.Key = changefeed.FullRange(), "k"
+		other := Range{Lease: changefeed.Lease{State: changefeed.LeaseSplit, Range: changefeed.FullRange()}}
+		s := Snapshot{At: at.Add(-test.age), Ranges: []Range{other, {Lease: test.lease, Lag: test.lag}}}
+		if !test.lag.Known {
+			s.Unknown = 1
+		}
+		if got := o.proof(t.Context(), s)(&test.event); got != test.want {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
+	}
+	o, _, _ := newListed(t)
+	if got := o.proof(t.Context(), Snapshot{})(&relay.StoredEvent{StoredAt: at.Add(-time.Hour)}); got != StatusUnknown {
+		t.Errorf("without a measurement: %s", got)
+	}
+}
+
+func TestHostileFiltersAreRefused(t *testing.T) {
+	o, _, s := newListed(t, "a A")
+	for _, f := range []EventFilter{
+		{Key: "a\x00b"},
+		{ID: strings.Repeat("x", 2000)},
+		{Action: "\xff"},
+		{State: "everything"},
+		{Continuation: "%%%"},
+		{Continuation: "bm9uZQ"},
+		{Key: "a", Continuation: "bm9uZQ"},
+		{State: StatusParked, Continuation: "bm9uZQ"},
+	} {
+		f.Limit = 5
+		if page, err := o.Events(t.Context(), s, f); !fault.Is(err, fault.Invalid) {
+			t.Errorf("%+v: %+v, %v", f, page, err)
+		}
+	}
+	for _, text := range []string{`' OR 1=1 --`, `"] OR true OR c["`, `../..`, `.`, `__x__`, "\u202e", `<script>`} {
+		for _, f := range []EventFilter{{Key: text}, {ID: text}, {Action: text}} {
+			f.Limit = 5
+			if got, _ := pages(t, o, s, f); len(got) != 0 {
+				t.Errorf("%+v: %v", f, got)
+			}
+		}
+	}
+}
