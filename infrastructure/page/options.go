@@ -47,6 +47,8 @@ type Section struct {
 	Path string
 	// Title is its name in the navigation.
 	Title string
+	// Hidden leaves it out of the navigation, because other sections lead to it.
+	Hidden bool
 	// Templates holds *.html files at its root.
 	Templates fs.FS
 	// Assets are served under /assets/ and Path ("home" for ""); default none.

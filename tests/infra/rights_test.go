@@ -289,7 +289,7 @@ func TestConsoleShowsEveryPageWithTheReaderRole(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	for _, path := range []string{"/", "/ranges", "/parked", "/life/k", "/members", "/doctor"} {
+	for _, path := range []string{"/", "/ranges", "/parked", "/events", "/events?key=k", "/events?state=parked", "/life/k", "/members", "/doctor"} {
 		call(t, http.MethodGet, "http://"+sockets.API.Addr().String()+path, "", http.StatusOK)
 	}
 	testkit.Eventually(t, time.Minute, "the console reads all containers", func() bool {

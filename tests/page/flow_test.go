@@ -151,10 +151,16 @@ func TestEveryViewAndAct(t *testing.T) {
 	b.press("Send its events again …")
 	b.confirm("Send them again")
 	b.sees("Sent: 1 events")
-	b.visit("/life")
+	b.visit("/events")
 	b.fill("key", key)
 	b.press("Show")
-	b.sees("ContactCreatedEvent")
+	b.sees("1 events examined")
+	b.click(`td a[href="/life/`+key+`"]`)
+	b.sees("from creation to reception")
+	b.press("Events")
+	b.sees("of the aggregate")
+	b.visit("/events?action=None&from=x")
+	b.sees("A time is an age")
 
 	b.visit("/doctor")
 	b.sees("duplicate detection")
@@ -199,7 +205,7 @@ func TestPagesFitNarrowScreens(t *testing.T) {
 	_, e := dev(t)
 	b := open(t, e.Page)
 	b.do(chromedp.EmulateViewport(400, 800))
-	for _, path := range []string{"/", "/ranges", "/parked", "/life", "/members", "/doctor", "/try", "/acts", "/ranges/pause?lease=all"} {
+	for _, path := range []string{"/", "/ranges", "/parked", "/events", "/members", "/doctor", "/try", "/acts", "/ranges/pause?lease=all"} {
 		b.visit(path)
 		var width int
 		b.value(`document.documentElement.scrollWidth`, &width)

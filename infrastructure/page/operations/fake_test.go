@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,8 +22,11 @@ type fake struct {
 	gates   []relay.Gate
 	line    []relay.ParkedEvent
 	entries []operator.Entry // of every timeline
-	reads   atomic.Int64     // of leases
-	parked  atomic.Int64     // reads of parked keys
+	listed  operator.EventPage
+	listErr error
+	filter  operator.EventFilter // of the last list
+	reads   atomic.Int64         // of leases
+	parked  atomic.Int64         // reads of parked keys
 	outage  atomic.Bool
 }
 
@@ -77,6 +81,11 @@ func (f *fake) Timeline(_ context.Context, key string, _ operator.Snapshot) (*op
 		return &operator.Timeline{Key: key, Events: []operator.Entry{{Status: operator.StatusWaiting}}}, nil
 	}
 	return &operator.Timeline{Key: key, Events: f.entries}, nil
+}
+
+func (f *fake) Events(_ context.Context, s operator.Snapshot, filter operator.EventFilter) (operator.EventPage, error) {
+	f.filter = filter
+	return f.listed, cmp.Or(f.listErr, f.err())
 }
 
 func (f *fake) Diagnose(_ context.Context, o operator.DoctorOptions) {

@@ -152,3 +152,30 @@ func TestTimelineShowsTimesInAPossibleOrder(t *testing.T) {
 		t.Errorf("unknown time of the commit: %s", got)
 	}
 }
+
+// The parts of a bar follow each other and fill it. Times that contradict each other make none.
+func TestBarOfAnEventDividesItsTime(t *testing.T) {
+	second := time.Date(2026, 1, 31, 8, 0, 3, 0, time.UTC)
+	at := func(ms int) time.Time { return second.Add(time.Duration(ms) * time.Millisecond) }
+	for _, tc := range []struct {
+		created            string
+		accepted, received time.Time
+		want               string
+	}{
+		{"2026-01-31T08:00:03.4125Z", at(430), at(441), "18ms commit, feed and send 0+62, 11ms broker to consumer 62+38, "},
+		{"2026-01-31T08:00:02.990Z", at(1090), time.Time{}, "10ms before the commit 0+1, 999ms commit, feed and send 1+91, 91ms feed and send 92+8, "},
+		{"2026-01-31T08:00:03.412Z", time.Time{}, time.Time{}, ""},
+		{"2026-01-31T08:00:03.412Z", at(400), at(450), ""},
+		{"2026-01-31T08:00:03.412Z", at(430), at(420), ""},
+		{"2026-01-31T08:00:03.412Z", at(412), at(412), ""},
+		{"", at(430), at(441), ""},
+	} {
+		got := ""
+		for _, p := range newTimelineEntry(operator.Entry{Message: relay.Message{CreatedAt: tc.created}, CommittedAt: second}, Receipt{Accepted: tc.accepted, Received: tc.received}).Parts {
+			got += fmt.Sprintf("%s %s %.0f+%.0f, ", p.Took, p.Words, p.From, p.Width)
+		}
+		if got != tc.want {
+			t.Errorf("created %s, accepted %s, received %s: %s, want %s", tc.created, tc.accepted, tc.received, got, tc.want)
+		}
+	}
+}

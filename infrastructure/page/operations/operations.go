@@ -86,13 +86,11 @@ func (s *Operations) Sections() []page.Section {
 			},
 			Acts: s.parkedActs(),
 		},
+		{Path: "events", Title: "Events", Templates: templates, Views: []page.View{{Template: "events.html", Data: s.events}}},
 		{
-			Path: "life", Title: "Timeline", Templates: templates,
-			Views: []page.View{
-				{Title: "Timeline of an aggregate", Template: "timeline_find.html", Data: s.findTimeline},
-				{Path: "{key}", Title: "Timeline of an aggregate", Template: "timeline.html", Every: live, Data: s.timeline},
-			},
-			Acts: s.timelineActs(),
+			Path: "life", Title: "Timeline", Hidden: true, Templates: templates, // the list of events leads to it
+			Views: []page.View{{Path: "{key}", Title: "Timeline of an aggregate", Template: "timeline.html", Every: live, Data: s.timeline}},
+			Acts:  s.timelineActs(),
 		},
 		{Path: "members", Title: "Members", Templates: templates, Views: []page.View{{Title: "Leases and members", Template: "members.html", Every: live, Data: s.members}}},
 		{Path: "doctor", Title: "Doctor", Templates: templates, Views: []page.View{{Template: "doctor.html", Every: live, Data: s.examine}}},

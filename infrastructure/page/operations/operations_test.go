@@ -17,6 +17,8 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/page/operations"
@@ -253,6 +255,77 @@ func TestTimelineLinksToTheTrace(t *testing.T) {
 	}
 	if n := strings.Count(body, "tempo"); n != 2 {
 		t.Errorf("%d links", n)
+	}
+}
+
+// The list escapes what a writer has stored, and its links keep the filter.
+func TestListOfEventsKeepsItsFilter(t *testing.T) {
+	port := crowd(1, 0)
+	e := operator.ListedEvent{Status: operator.StatusUnknown}
+	e.ID, e.Key, e.Action, e.StoredAt, e.Trouble = "<b>", "a/b?c", "<script>", time.Date(2026, 11, 27, 16, 58, 0, 0, time.UTC), "no <id>"
+	port.listed = operator.EventPage{Events: []operator.ListedEvent{e}, Continuation: "a+b", Examined: 1234, Back: e.StoredAt}
+	get := serve(t, port)
+	body := get("/events?key=a%2Fb&action=%3Cscript%3E&state=sent&from=2h&until=2026-11-27+16:58")
+	for _, want := range []string{
+		`href="/life/a%2Fb%3Fc"`, `not known yet`, `&lt;script&gt;<br>`, `no &lt;id&gt;`, "1,234 events examined, back to 2026-11-27 16:58:00.000Z", `<option selected>sent</option>`,
+		`href="/events?action=%3Cscript%3E&amp;after=a%2Bb&amp;from=2h&amp;key=a%2Fb&amp;state=sent&amp;until=2026-11-27&#43;16%3A58" rel="next"`,
+	} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing from %s", want, body)
+		}
+	}
+	f := port.filter
+	if f.Key != "a/b" || f.State != operator.StatusSent || !f.Until.Equal(e.StoredAt) || time.Since(f.From).Round(time.Hour) != 2*time.Hour {
+		t.Errorf("filter %+v", f)
+	}
+	get("/events?after=a%2Bb")
+	if port.filter.Continuation != "a+b" {
+		t.Errorf("filter %+v", port.filter)
+	}
+}
+
+// A filter that cannot be used keeps the form. None is read as an empty list.
+func TestListOfEventsRefusesHostileFilters(t *testing.T) {
+	port := crowd(1, 0)
+	get := serve(t, port)
+	for _, text := range []string{"x", "-1h", "9999-01-01", "0001-01-01", "2000000h", "1e3", "<script>", "%00", "2026-11-27T10:00:00Z'"} {
+		if body := get("/events?from=" + url.QueryEscape(text)); !strings.Contains(body, "A time is an age") || strings.Contains(body, "No event") || strings.Contains(body, "<script>alert") {
+			t.Errorf("%q: %s", text, body)
+		}
+	}
+	port.listErr = fault.New(fault.Invalid, "", "there is no state")
+	if body := get("/events?state=all"); !strings.Contains(body, "there is no state") || strings.Contains(body, "No event") {
+		t.Error(body)
+	}
+}
+
+// scoped grants the scopes in a header.
+type scoped struct{ auth.Open }
+
+func (scoped) Authenticate(_ context.Context, r *http.Request) (auth.Principal, error) {
+	return auth.Principal{ID: "ann", Scopes: r.Header["Scopes"]}, nil
+}
+
+func TestListOfEventsNeedsTheRightToRead(t *testing.T) {
+	port := crowd(1, 0)
+	port.listed.Events = make([]operator.ListedEvent, 1)
+	port.listed.Events[0].Key = "secret"
+	p, err := page.New(&page.Options{Sections: operations.New(operations.Options{Port: port}).Sections(), Auth: scoped{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for scope, want := range map[string]int{"contacts.read": http.StatusForbidden, "operations.read": http.StatusOK} {
+		for _, path := range []string{"/events", "/events?key=secret"} {
+			port.filter = operator.EventFilter{}
+			r := httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)
+			r.Header["Scopes"] = []string{scope}
+			reply := httptest.NewRecorder()
+			p.ServeHTTP(reply, r)
+			if read := port.filter.Limit > 0; reply.Code != want || read != (want == http.StatusOK) || strings.Contains(reply.Body.String(), "secret") && !read {
+				t.Errorf("%s with %s: %d, read: %v", path, scope, reply.Code, read)
+			}
+		}
 	}
 }
 

@@ -37,19 +37,12 @@ type timelineEntry struct {
 	Accepted          time.Time
 	Received          time.Time
 	Took              time.Duration // from creation to reception
+	Parts             []part        // of Took, or of the time until acceptance
 	Document          string
 }
 
 // maxEntries bounds the events shown of a key; the latest are kept.
 const maxEntries = 200
-
-// findTimeline redirects to the timeline of the key in the query.
-func (s *Operations) findTimeline(r *http.Request) (any, error) {
-	if key := strings.TrimSpace(r.URL.Query().Get("key")); key != "" {
-		return nil, &page.Moved{To: "/life/" + url.PathEscape(key)}
-	}
-	return nil, nil
-}
 
 func (s *Operations) timeline(r *http.Request) (any, error) {
 	key := r.PathValue("key")
@@ -89,6 +82,7 @@ func newTimelineEntry(e operator.Entry, receipt Receipt) timelineEntry {
 	}
 	entry.CreatedAt, _ = time.Parse(time.RFC3339Nano, e.CreatedAt) // zero if the event has none
 	entry.Committed = committed(&e, entry.CreatedAt, receipt.Accepted)
+	entry.Parts = parts(&e, entry.CreatedAt, receipt)
 	entry.Document, _ = indented(e.Body)
 	entry.State, entry.Words = statusState(e.Status)
 	if !receipt.Received.IsZero() {
@@ -101,6 +95,42 @@ func newTimelineEntry(e operator.Entry, receipt Receipt) timelineEntry {
 		}
 	}
 	return entry
+}
+
+// part is a segment of the bar of an event, in percent of its length.
+type part struct {
+	Words       string
+	Took        time.Duration
+	From, Width float64
+}
+
+// parts divides the time from creation to reception by the times that are known. The commit is at a
+// time between bounds; if they are the creation and the acceptance, nothing divides that part. There is
+// no bar if the clocks disagree, or if the acceptance is not known.
+func parts(e *operator.Entry, created time.Time, receipt Receipt) (all []part) {
+	if created.IsZero() || receipt.Accepted.IsZero() || e.CommittedAt.IsZero() {
+		return nil
+	}
+	from, until := e.Committed(created, receipt.Accepted)
+	at, end := created.Truncate(time.Millisecond), receipt.Accepted
+	if !receipt.Received.IsZero() {
+		end = receipt.Received
+	}
+	total := end.Sub(at)
+	for _, next := range []struct {
+		words string
+		until time.Time
+	}{{"before the commit", from}, {"commit, feed and send", slices.MinFunc([]time.Time{until, receipt.Accepted}, time.Time.Compare)}, {"feed and send", receipt.Accepted}, {"broker to consumer", end}} {
+		took := next.until.Sub(at)
+		if took < 0 || total <= 0 {
+			return nil
+		}
+		if took > 0 {
+			all = append(all, part{next.words, took, 100 * float64(total-end.Sub(at)) / float64(total), 100 * float64(took) / float64(total)})
+		}
+		at = next.until
+	}
+	return all
 }
 
 // committed formats the time of the commit with the precision of the other times. The store has
@@ -122,7 +152,7 @@ func statusState(f operator.Status) (state, words string) {
 	case operator.StatusSent:
 		return "good", "sent"
 	case operator.StatusParked:
-		return "bad", "refused"
+		return "bad", "parked"
 	case operator.StatusHeld:
 		return "warn", "held"
 	case operator.StatusSkipped:

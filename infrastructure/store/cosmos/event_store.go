@@ -64,9 +64,15 @@ func (s EventStore) Editable(document []byte) (clean []byte, version string, err
 func (s EventStore) Replace(ctx context.Context, key, id string, document []byte, version string) error {
 	etag := azcore.ETag(version)
 	_, err := s.container.ReplaceItem(ctx, keyValue(key), id, document, &azcosmos.ItemOptions{IfMatchEtag: &etag})
-	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok && reply.StatusCode == http.StatusForbidden && store.RegionOf(err) == "" {
+	if forbidden(err) {
 		return fault.Wrap(fault.Conflict, "forbidden",
 			"this process may not write events: give its identity the role Cosmos DB Built-in Data Contributor on the container, or correct the document with another tool", err)
 	}
 	return store.AsFault("replace event "+id+" of key "+key, err)
+}
+
+// forbidden reports whether the identity of this process lacks a right, which no other region grants.
+func forbidden(err error) bool {
+	reply, ok := errors.AsType[*azcore.ResponseError](err)
+	return ok && reply.StatusCode == http.StatusForbidden && store.RegionOf(err) == ""
 }

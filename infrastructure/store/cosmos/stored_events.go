@@ -74,7 +74,11 @@ func (s EventStore) between(ctx context.Context, condition string, most int, aft
 			options.ContinuationToken = &next
 		}
 		reply, err := s.container.NewQueryItemsPager(`SELECT * FROM c WHERE ARRAY_CONTAINS(@types, c["`+member+`"])`+condition, azcosmos.NewPartitionKey(), options).NextPage(ctx)
-		if err != nil {
+		switch {
+		case forbidden(err):
+			return nil, "", fault.Wrap(fault.Conflict, "forbidden",
+				"this process may not query events: give its identity the role Cosmos DB Built-in Data Reader on the container. A relay needs only its feed", err)
+		case err != nil:
 			return nil, "", pageFault("list the latest events", err, next)
 		}
 		for _, raw := range reply.Items {

@@ -3,8 +3,10 @@ package cosmos
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
+	"feedbox/application/relay"
 	"feedbox/domain/fault"
 )
 
@@ -49,5 +51,14 @@ func TestStoredEventsFaults(t *testing.T) {
 				t.Errorf("%v; want %s", err, test.kind)
 			}
 		})
+	}
+}
+
+func TestListOfEventsNamesTheMissingRole(t *testing.T) {
+	t.Parallel()
+	container, _ := play(t, status(http.StatusForbidden))
+	_, err := EventStore{container: container}.Recent(t.Context(), relay.RecentQuery{Limit: 1})
+	if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "Data Reader") {
+		t.Error(err)
 	}
 }
