@@ -95,12 +95,7 @@ func (p *program) printEditable(ctx context.Context, o *operator.Operator, key, 
 	if err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	if json.Indent(&text, e.Document, "", "  ") != nil { // damaged: as it is
-		text.Reset()
-		text.Write(e.Document)
-	}
-	if _, err := fmt.Fprintln(p.out, console.Plain(text.String())); err != nil {
+	if _, err := fmt.Fprintln(p.out, console.Plain(indentedText(e.Document))); err != nil {
 		return err
 	}
 	if e.Trouble != "" {
@@ -108,6 +103,15 @@ func (p *program) printEditable(ctx context.Context, o *operator.Operator, key, 
 	}
 	_, _ = fmt.Fprintln(p.errOut, console.Plain(fmt.Sprintf("next: save and correct the document, then feedbox parked edit %s --event %s --file FILE --version '%s'", key, event, e.Version)))
 	return nil
+}
+
+// indentedText indents JSON and returns anything else as it is.
+func indentedText(document []byte) string {
+	var text bytes.Buffer
+	if json.Indent(&text, document, "", "  ") != nil {
+		return string(document)
+	}
+	return text.String()
 }
 
 func (p *program) readDocument(file string) ([]byte, error) {

@@ -20,6 +20,11 @@ type Event struct {
 	SequenceNumber int64     // assigned by the broker, unique in the source; 0 = none
 	DeliveryCount  int       // 1 for the first delivery
 	Properties     map[string]any
+
+	// Resubmission is the id under which an operator sent the event again from the dead-letter queue of
+	// this consumer; "" = none. It is handled once, even after later events of its key, so a handler
+	// that keeps marks of its own must compare it under InboxKey.
+	Resubmission string
 }
 
 // Names of the properties that the relay sets on a message of any broker. Service Bus carries the key
@@ -30,6 +35,23 @@ const (
 	PropertySequence         = "sequence"         // an integer
 	PropertyAggregateVersion = "aggregateVersion" // an integer
 )
+
+// Names of the properties of a resubmitted message. Its message id is new, because a topic drops an id
+// that it knows.
+const (
+	PropertyEventID       = "eventId"       // on Service Bus
+	PropertyResubmission  = "resubmission"  // the id of the resubmission
+	PropertyResubmittedTo = "resubmittedTo" // the only consumer that handles it, on Service Bus
+)
+
+// InboxKey returns the key of the mark that shows whether the event was handled: that of the
+// resubmission, or the key of the event. The mark of the key would make a resubmitted event stale.
+func (e *Event) InboxKey() string {
+	if e.Resubmission != "" {
+		return "resubmission:" + e.Resubmission
+	}
+	return e.Key
+}
 
 // Mark returns the mark that the inbox stores after the event was handled. A handler that stores it
 // in its own transaction has its effect exactly once, even after a crash. Packages cosmosinbox,

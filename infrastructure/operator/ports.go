@@ -55,6 +55,8 @@ type StoreDoctor interface {
 type Broker struct {
 	relayport.Broker
 	Doctor BrokerDoctor
+	// DeadLetters are those of the consumers. Default: none.
+	DeadLetters relayport.DeadLetters
 	// Close ends the connections that were opened. Default: none to end.
 	Close func(ctx context.Context) error
 }
@@ -68,6 +70,8 @@ type BrokerDoctor interface {
 	// Window returns the time within which the broker drops repeats, the shortest if there
 	// are several; 0 for none.
 	Window(ctx context.Context, management string) Window
+	// Consumers returns the names of the consumers, for Broker.DeadLetters.
+	Consumers(ctx context.Context, management string) ([]string, error)
 }
 
 // Window is a duplicate window.

@@ -1,10 +1,9 @@
 package wiring
 
 import (
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/doctor"
+	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 )
@@ -15,19 +14,23 @@ type serviceBusBroker struct{}
 func (serviceBusBroker) name() string { return servicebus.BrokerName }
 
 func (serviceBusBroker) open(p Params, cfg *config.Relay, _ string) (operator.Broker, error) {
-	var identity azcore.TokenCredential
-	var err error
-	if cfg.ServiceBus.Namespace != "" {
-		if identity, err = p.credential(); err != nil {
-			return operator.Broker{}, err
-		}
+	namespace, err := p.serviceBusNamespace(cfg.ServiceBus)
+	if err != nil {
+		return operator.Broker{}, err
 	}
-	client, err := p.serviceBusClient(cfg.ServiceBus)
+	client, err := servicebus.NewClient(namespace)
 	if err != nil {
 		return operator.Broker{}, err
 	}
 	broker, err := servicebus.NewRelayBroker(client, &servicebus.RelayBrokerOptions{
 		Topic: cfg.ServiceBus.Topic, Topics: cfg.ServiceBus.TopicsBySubject(), Source: cfg.ServiceBus.Source, PackKeys: cfg.ServiceBus.PackKeys,
 	})
-	return operator.Broker{Broker: broker, Doctor: doctor.New(cfg.ServiceBus, client, identity), Close: client.Close}, err
+	if err != nil {
+		return operator.Broker{}, err
+	}
+	letters, err := subscriber.NewDeadLetters(namespace, cfg.ServiceBus.Topic)
+	return operator.Broker{
+		Broker: broker, Doctor: doctor.New(cfg.ServiceBus, client, namespace.Credential), Close: client.Close,
+		DeadLetters: letters,
+	}, err
 }

@@ -48,15 +48,15 @@ func (p Params) cosmosClient(cfg config.Cosmos, spans tracing.Provider, perCall 
 	return cosmos.NewClient(c)
 }
 
-// serviceBusClient authenticates with the connection string if one is configured, otherwise
+// serviceBusNamespace authenticates with the connection string if one is configured, otherwise
 // with the identity of the process.
-func (p Params) serviceBusClient(cfg config.ServiceBus) (*servicebus.Client, error) {
+func (p Params) serviceBusNamespace(cfg config.ServiceBus) (servicebus.ClientConfig, error) {
 	c := servicebus.ClientConfig{ConnectionString: cfg.ConnectionString.Reveal(), Namespace: cfg.Namespace, Dial: p.ServiceBusDial}
 	if !cfg.ConnectionString.IsSet() {
 		var err error
 		if c.Credential, err = p.credential(); err != nil {
-			return nil, err
+			return c, err
 		}
 	}
-	return servicebus.NewClient(c)
+	return c, nil
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"feedbox/application/relay"
@@ -204,4 +205,47 @@ func awaitFile(ts *testscript.TestScript, _ bool, args []string) {
 		_, err := os.Stat(path)
 		return err == nil
 	})
+}
+
+// deadLetter sends N events of a key and dead-letters them, as a consumer does.
+func deadLetter(ts *testscript.TestScript, neg bool, args []string) {
+	key, n := keyAndNumber(ts, neg, args)
+	w, ctx := worldOf(ts), context.Background()
+	client := w.bus.Client()
+	sender, err := client.NewSender(topic, nil)
+	ts.Check(err)
+	for i := range n {
+		id := eventID(key, i+1)
+		ts.Check(sender.SendMessage(ctx, &azservicebus.Message{
+			MessageID: &id, SessionID: &key, Body: []byte(`{"a":"bad"}`), ApplicationProperties: map[string]any{"sequence": int64(i + 1)},
+		}, nil))
+	}
+	session, err := client.AcceptSessionForSubscription(ctx, topic, subscription, key, nil)
+	ts.Check(err)
+	reason, description := "unknown_schema", "no decoder of version 7"
+	for left := n; left > 0; left-- {
+		some, err := session.ReceiveMessages(ctx, 1, nil)
+		ts.Check(err)
+		ts.Check(session.DeadLetterMessage(ctx, some[0], &azservicebus.DeadLetterOptions{Reason: &reason, ErrorDescription: &description}))
+	}
+	ts.Check(client.Close(ctx))
+}
+
+// take receives the messages of a key and checks their events and bodies, written as EVENT=BODY.
+func take(ts *testscript.TestScript, neg bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	client := worldOf(ts).bus.Client()
+	session, err := client.AcceptSessionForSubscription(ctx, topic, subscription, args[0], nil)
+	ts.Check(err)
+	for _, want := range args[1:] {
+		some, err := session.ReceiveMessages(ctx, 1, nil)
+		ts.Check(err)
+		event, _ := some[0].ApplicationProperties["eventId"].(string)
+		if got := event + "=" + string(some[0].Body); got != want {
+			ts.Fatalf("received %s, want %s", got, want)
+		}
+		ts.Check(session.CompleteMessage(ctx, some[0], nil))
+	}
+	ts.Check(client.Close(ctx))
 }

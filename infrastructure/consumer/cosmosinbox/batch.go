@@ -39,6 +39,15 @@ func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 	if e == nil || e.Key == "" || e.ID == "" {
 		return nil, errors.New("cosmos inbox: an event with a key and an id is required")
 	}
+	batch := &Batch{
+		TransactionalBatch: b.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(e.Key)),
+		inbox:              b, event: e, mark: e.Mark(),
+	}
+	if e.Resubmission != "" { // its mark is another document of the partition, which exists if it was handled
+		body, err := b.encode(b.consumer+":"+e.Resubmission, e.Key, batch.mark)
+		batch.CreateItem(body, nil)
+		return batch, err
+	}
 	s, ok := b.recall(e.Key)
 	if !ok {
 		reading, l := limit.Start(ctx, b.timeout)
@@ -48,14 +57,10 @@ func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 		}
 		s = read
 	}
-	batch := &Batch{
-		TransactionalBatch: b.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(e.Key)),
-		inbox:              b, event: e, mark: e.Mark(),
-	}
 	if batch.handled = isHandled(s.mark, e); batch.handled {
 		return batch, nil
 	}
-	body, err := b.encode(e.Key, batch.mark)
+	body, err := b.encode(b.consumer, e.Key, batch.mark)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +99,9 @@ func (b *Batch) execute(ctx context.Context) error {
 		return b.failed("%w", err)
 	}
 	if reply.Success {
-		b.inbox.remember(b.event.Key, stored{b.mark, reply.OperationResults[0].ETag})
+		if b.event.Resubmission == "" {
+			b.inbox.remember(b.event.Key, stored{b.mark, reply.OperationResults[0].ETag})
+		}
 		return nil
 	}
 	b.inbox.forget(b.event.Key)
@@ -104,6 +111,12 @@ func (b *Batch) execute(ctx context.Context) error {
 		}
 		if i > 0 {
 			return b.failed("operation %d was refused with status %d", i, result.StatusCode)
+		}
+		if b.event.Resubmission != "" {
+			if result.StatusCode == http.StatusConflict {
+				return nil
+			}
+			return b.failed("mark refused with status %d", result.StatusCode)
 		}
 		return b.checkRefusedMark(ctx, int(result.StatusCode))
 	}

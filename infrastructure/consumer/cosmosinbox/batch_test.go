@@ -65,6 +65,16 @@ func TestRedeliveryAfterTheBatchHasNoEffect(t *testing.T) {
 	if got := total(t.Context(), c); got != 10 {
 		t.Errorf("the total is %d, want 10", got)
 	}
+	resubmitted := event(2) // dead-lettered before, so event 4 does not make it stale
+	for _, id := range []string{"r1", "r1", "r2"} {
+		resubmitted.Resubmission = id
+		if err := add(t.Context(), c, second, resubmitted); err != nil {
+			t.Errorf("resubmission %s: %v", id, err)
+		}
+	}
+	if got := total(t.Context(), c); got != 14 {
+		t.Errorf("the total is %d after two resubmissions of event 2, want 14", got)
+	}
 	want(t, first, "k", mark(4))
 	record(t, second, "k", 4) // as the subscriber does next; the mark exists already
 }

@@ -147,7 +147,7 @@ func (b *Inbox) record(ctx context.Context, key string, m consumer.Mark) error {
 
 // write replaces the mark that has etag by m. If etag is empty, it creates the mark.
 func (b *Inbox) write(ctx context.Context, key string, m consumer.Mark, etag azcore.ETag) error {
-	body, err := b.encode(key, m)
+	body, err := b.encode(b.consumer, key, m)
 	if err != nil {
 		return err
 	}
@@ -164,9 +164,9 @@ func (b *Inbox) write(ctx context.Context, key string, m consumer.Mark, etag azc
 	return err
 }
 
-func (b *Inbox) encode(key string, m consumer.Mark) ([]byte, error) {
+func (b *Inbox) encode(id, key string, m consumer.Mark) ([]byte, error) {
 	return json.Marshal(document{
-		ID: b.consumer, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, TTL: b.ttl,
+		ID: id, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, TTL: b.ttl,
 	})
 }
 

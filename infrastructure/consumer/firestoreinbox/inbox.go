@@ -98,7 +98,7 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 	if e == nil || e.Key == "" || e.ID == "" || handle == nil {
 		return errors.New("firestore inbox: an event with a key and an id, and a handler, are required")
 	}
-	err := b.advance(ctx, e.Key, e.Mark(), func(last consumer.Mark) bool {
+	err := b.advance(ctx, e.InboxKey(), e.Mark(), func(last consumer.Mark) bool {
 		v := consumer.Judge(last, e)
 		return v == consumer.Duplicate || v == consumer.Stale
 	}, handle)

@@ -106,6 +106,17 @@ func TestInbox(t *testing.T) {
 	owners.Wait()
 	b.want(t, 10, event(4))
 
+	// A resubmitted event was dead-lettered before, so event 4 does not make it stale.
+	resubmitted := event(1)
+	resubmitted.Resubmission = "r1"
+	handled := 0
+	for range 2 {
+		must(t, b.Do(ctx, resubmitted, func(context.Context, *firestore.Transaction) error { handled++; return nil }))
+	}
+	if handled != 1 {
+		t.Errorf("the resubmitted event was handled %d times", handled)
+	}
+
 	// The Record call of the kit finds the mark and never moves it back.
 	must(t, b.Record(ctx, "a/key", event(4).Mark()))
 	must(t, b.Record(ctx, "a/key", event(2).Mark()))

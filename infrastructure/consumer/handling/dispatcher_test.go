@@ -21,12 +21,13 @@ type broker struct {
 	locked     context.Context //nolint:containedctx // of the deliveries
 	loseLocks  context.CancelCauseFunc
 
-	mu          sync.Mutex // guards the fields below
-	handled     []string   // in the order in which handlers returned
-	outcomes    []string   // "id action"
-	deadLetters []string   // "id reason"
-	fails       bool       // dead letters are refused
-	deliveries  int        // of the next events, as the broker counts them; 0 means 1
+	mu           sync.Mutex // guards the fields below
+	handled      []string   // in the order in which handlers returned
+	outcomes     []string   // "id action"
+	deadLetters  []string   // "id reason"
+	fails        bool       // dead letters are refused
+	resubmission string     // of the next events
+	deliveries   int        // of the next events, as the broker counts them; 0 means 1
 }
 
 func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *consumer.Event) error, test func(d *broker)) {
@@ -72,7 +73,7 @@ func (d *broker) observe(_ context.Context, o consumer.Outcome) {
 
 func (d *broker) deliver(key string, sequences ...int64) {
 	for _, n := range sequences {
-		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, DeliveryCount: max(1, d.deliveries), CreatedAt: time.Now()}
+		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, Resubmission: d.resubmission, DeliveryCount: max(1, d.deliveries), CreatedAt: time.Now()}
 		d.dispatcher.Add(d.ctx, &handling.Delivery{
 			Event: e, Context: d.locked, Complete: func(o consumer.Outcome) { d.dispatcher.Settled(d.ctx, o, nil) },
 			DeadLetter: func(_ context.Context, reason *consumer.DeadLetterError) error {
@@ -157,6 +158,39 @@ func TestFinalErrorsAreDeadLettered(t *testing.T) {
 		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 dead_lettered", "a2 dead_lettered", "a3 dead_lettered", "a4 handled")
 		d.want(t, "dead letters", &d.deadLetters, 0, "a1 too_many_attempts", "a2 unknown", "a3 cannot_defer")
 	})
+}
+
+// The mark of the key makes a dead letter stale, so its resubmission has a mark of its own.
+func TestResubmittedEventIsHandledOnceAfterLaterEvents(t *testing.T) {
+	inbox := consumer.NewMemoryInbox(0)
+	run(t, consumer.Options{Inbox: inbox}, func(_ context.Context, e *consumer.Event) error {
+		if e.ID == "a2" && e.Resubmission != "second" {
+			return consumer.DeadLetter("unknown", nil)
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1, 2, 3)
+		d.want(t, "before", &d.outcomes, time.Second, "a1 handled", "a2 dead_lettered", "a3 handled")
+		for _, id := range []string{"first", "first", "second", "second"} { // the crash of an operator repeats each
+			d.resubmission = id
+			d.deliver("a", 2)
+			synctest.Wait()
+		}
+		d.resubmission = "third"
+		d.deliver("a", 2)
+		d.resubmission = ""
+		d.deliver("a", 2, 4) // in the queue together
+		d.want(t, "then", &d.outcomes, time.Second, "a1 handled", "a2 dead_lettered", "a3 handled",
+			"a2 dead_lettered", "a2 dropped", "a2 handled", "a2 dropped", "a2 dead_lettered", "a2 dropped", "a4 handled")
+		d.resubmission = "ahead" // of the key, as after a broker has dead-lettered it
+		d.deliver("a", 6)
+		d.resubmission = ""
+		d.deliver("a", 6, 7)
+		d.want(t, "in the end", &d.handled, time.Minute, "a1", "a2", "a3", "a2", "a2", "a2", "a4", "a6", "a7")
+	})
+	if m, _ := inbox.Last(t.Context(), "a"); m.Sequence != 7 {
+		t.Errorf("the mark of the key is %+v, want that of event 7", m)
+	}
 }
 
 func TestGapDelaysEventsForALimitedTime(t *testing.T) {
@@ -286,4 +320,55 @@ func TestReceiverIsRetriedWithBackoff(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestInboxFailuresDoNotCountAsAttempts(t *testing.T) {
+	for _, fails := range []string{"Last", "Record"} {
+		box := &failing{Inbox: consumer.NewMemoryInbox(0), fails: fails}
+		run(t, consumer.Options{Inbox: box, Attempts: 2}, func(context.Context, *consumer.Event) error { return nil }, func(d *broker) {
+			box.until = time.Now().Add(10 * time.Minute)
+			d.deliver("a", 1)
+			handled := func() bool {
+				d.mu.Lock()
+				defer d.mu.Unlock()
+				return slices.Contains(d.outcomes, "a1 handled")
+			}
+			time.Sleep(9 * time.Minute)
+			if handled() {
+				t.Errorf("%s: handled while the inbox was unavailable", fails)
+			}
+			d.want(t, fails+": dead letters", &d.deadLetters, 2*time.Minute)
+			if !handled() {
+				t.Errorf("%s: not handled after the inbox recovered", fails)
+			}
+		})
+	}
+}
+
+// failing is an inbox with one method that fails until a time.
+type failing struct {
+	consumer.Inbox
+	fails string
+	until time.Time
+}
+
+func (f *failing) err(method string) error {
+	if method == f.fails && time.Now().Before(f.until) {
+		return errors.New("inbox unavailable")
+	}
+	return nil
+}
+
+func (f *failing) Last(ctx context.Context, key string) (consumer.Mark, error) {
+	if err := f.err("Last"); err != nil {
+		return consumer.Mark{}, err
+	}
+	return f.Inbox.Last(ctx, key)
+}
+
+func (f *failing) Record(ctx context.Context, key string, m consumer.Mark) error {
+	if err := f.err("Record"); err != nil {
+		return err
+	}
+	return f.Inbox.Record(ctx, key, m)
 }

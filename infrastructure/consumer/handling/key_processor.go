@@ -48,7 +48,13 @@ var errWaitForMissing = errors.New("an earlier event of the key is missing; wait
 // the error is the handler's.
 func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Progress) (handlerFailed bool) {
 	e := out.Event
-	switch out.Verdict = consumer.Judge(k.last, e); out.Verdict {
+	last := k.last
+	if e.Resubmission != "" {
+		if last, out.Err = k.Inbox.Last(ctx, e.InboxKey()); out.Err != nil {
+			return false
+		}
+	}
+	switch out.Verdict = consumer.Judge(last, e); out.Verdict {
 	case consumer.Duplicate, consumer.Stale:
 		out.Action = consumer.Dropped
 		return false
@@ -92,9 +98,9 @@ func (k *KeyProcessor) countDelivery(ctx context.Context, e *consumer.Event, p *
 	return nil
 }
 
-// IsGap reports whether an event before e has not been handled.
+// IsGap reports whether an event before e has not been handled. A resubmitted event does not wait.
 func (k *KeyProcessor) IsGap(e *consumer.Event) bool {
-	return consumer.Judge(k.last, e) == consumer.Gap
+	return e.Resubmission == "" && consumer.Judge(k.last, e) == consumer.Gap
 }
 
 // IsFresh reports whether e is the next event of the key.
@@ -102,11 +108,19 @@ func (k *KeyProcessor) IsFresh(e *consumer.Event) bool {
 	return consumer.Judge(k.last, e) == consumer.Fresh
 }
 
-// Record stores the mark of an event in the inbox.
+// Record stores the mark of an event in the inbox. A resubmitted event moves the mark of its key only
+// forward.
 func (k *KeyProcessor) Record(ctx context.Context, e *consumer.Event) error {
-	if err := k.Inbox.Record(ctx, e.Key, e.Mark()); err != nil {
+	err := k.Inbox.Record(ctx, e.InboxKey(), e.Mark())
+	moves := e.Resubmission == "" || e.Sequence > k.last.Sequence
+	if err == nil && moves && e.Resubmission != "" {
+		err = k.Inbox.Record(ctx, e.Key, e.Mark())
+	}
+	if err != nil {
 		return fmt.Errorf("record event %s: %w", e.ID, err)
 	}
-	k.last = e.Mark()
+	if moves {
+		k.last = e.Mark()
+	}
 	return nil
 }

@@ -102,7 +102,7 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 		var last consumer.Mark
 		// The update changes nothing. It locks an existing row until the transaction ends.
 		err := tx.QueryRow(ctx, `INSERT INTO `+b.table+` (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, 0, 0, '')
-			ON CONFLICT (consumer, key) DO UPDATE SET key = EXCLUDED.key RETURNING sequence, aggregate_version, event_id`, b.consumer, e.Key).
+			ON CONFLICT (consumer, key) DO UPDATE SET key = EXCLUDED.key RETURNING sequence, aggregate_version, event_id`, b.consumer, e.InboxKey()).
 			Scan(&last.Sequence, &last.AggregateVersion, &last.EventID)
 		if err != nil {
 			return err
@@ -111,7 +111,7 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 			return errHandled
 		}
 		if _, err := tx.Exec(ctx, `UPDATE `+b.table+` SET sequence = $3, aggregate_version = $4, event_id = $5, handled_at = now() WHERE consumer = $1 AND key = $2`,
-			b.consumer, e.Key, e.Sequence, e.AggregateVersion, e.ID); err != nil {
+			b.consumer, e.InboxKey(), e.Sequence, e.AggregateVersion, e.ID); err != nil {
 			return err
 		}
 		return l.Suspend(func() error { return handle(ctx, tx) })

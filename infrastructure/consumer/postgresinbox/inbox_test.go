@@ -100,6 +100,16 @@ func testEffects(t *testing.T, b *billing) {
 	for _, n := range []int64{1, 2, 1, 2, 3} {
 		must(t, b.Do(ctx, event(n), b.add(event(n))))
 	}
+	resubmitted := event(1) // dead-lettered before, so event 3 does not make it stale
+	for _, id := range []string{"r1", "r1"} {
+		resubmitted.Resubmission = id
+		must(t, b.Do(ctx, resubmitted, b.add(resubmitted)))
+	}
+	b.want(t, 7, event(3))
+	_, err := b.pool.Exec(ctx, `UPDATE totals SET total = total - 1`)
+	must(t, err)
+	_, err = b.pool.Exec(ctx, `DELETE FROM feedbox_inbox WHERE key = 'resubmission:r1'`)
+	must(t, err)
 	b.want(t, 6, event(3))
 
 	// A process that has not noticed that it lost the key waits, and the event is handled once.

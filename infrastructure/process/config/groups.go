@@ -26,6 +26,8 @@ const (
 // ignored.
 type Broker struct {
 	Kind string `env:"BROKER" envDefault:"servicebus" oneof:"servicebus|rabbitmq|sqs" doc:"kind of the broker that the events go to"`
+	// Consumers is not checked by the relay, which does not use it.
+	Consumers []string `env:"CONSUMERS" doc:"consumers whose dead letters operators see, separated by commas: subscriptions of Service Bus as NAME or TOPIC/NAME, groups of RabbitMQ as NAME or NAME:QUEUES; default the subscriptions that the management API lists; SQS needs none"`
 }
 
 // Cosmos names the account and the containers. Both processes use it.

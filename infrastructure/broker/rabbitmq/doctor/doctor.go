@@ -25,6 +25,11 @@ func New(cfg config.RabbitMQ, client *rabbitmq.Client) *Doctor { return &Doctor{
 // Window implements operator.BrokerDoctor. It is zero, because RabbitMQ does not detect duplicates.
 func (d *Doctor) Window(context.Context, string) operator.Window { return operator.Window{} }
 
+// Consumers implements operator.BrokerDoctor. AMQP cannot list queues.
+func (d *Doctor) Consumers(context.Context, string) ([]string, error) {
+	return nil, errors.New("RabbitMQ does not list the groups of consumers")
+}
+
 // Examine implements operator.BrokerDoctor.
 func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, _ time.Duration) {
 	host := ""

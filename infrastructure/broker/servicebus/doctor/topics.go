@@ -47,6 +47,31 @@ func (d *Doctor) Window(ctx context.Context, management string) operator.Window 
 	return slices.MinFunc(windows, func(a, b operator.Window) int { return cmp.Compare(a.Length, b.Length) })
 }
 
+// Consumers implements operator.BrokerDoctor: the subscriptions of all topics.
+func (d *Doctor) Consumers(ctx context.Context, management string) ([]string, error) {
+	client, err := d.adminClient(management)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, topic := range d.topics() {
+		for pager := client.NewListSubscriptionsPager(topic, nil); pager.More(); {
+			page, err := pager.NextPage(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("topic %s: %s", topic, azure.Brief(err))
+			}
+			for _, s := range page.Subscriptions {
+				name := s.SubscriptionName
+				if topic != d.cfg.Topic {
+					name = topic + "/" + name
+				}
+				names = append(names, name)
+			}
+		}
+	}
+	return names, nil
+}
+
 // examineTopics checks the settings of each topic. Findings of topics other than the default one contain
 // the name of the topic.
 func (d *Doctor) examineTopics(ctx context.Context, base string, resend time.Duration) []operator.Finding {
@@ -183,4 +208,19 @@ func parseISODuration(text string) (time.Duration, bool) {
 		sum += time.Duration(n) * unit
 	}
 	return sum, true
+}
+
+// The built-in roles of Service Bus.
+const (
+	busSender = "Azure Service Bus Data Sender"
+	busOwner  = "Azure Service Bus Data Owner"
+
+	busScope = "https://servicebus.azure.net/.default"
+)
+
+// advice returns the command that assigns a role on a topic.
+func (d *Doctor) advice(ctx context.Context, role, topic string) string {
+	namespace, _, _ := strings.Cut(d.host(), ".")
+	return fmt.Sprintf("az role assignment create --role %q --assignee-object-id %s --assignee-principal-type ServicePrincipal --scope /subscriptions/<subscription>/resourceGroups/<resource-group>/providers/Microsoft.ServiceBus/namespaces/%s/topics/%s",
+		role, azure.Principal(ctx, d.identity, busScope), namespace, topic)
 }

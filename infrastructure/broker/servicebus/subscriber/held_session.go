@@ -73,7 +73,7 @@ func (h *heldSession) read(ctx context.Context) {
 			return
 		}
 		select {
-		case h.queue <- &message{Message: m, event: newEvent(h.session.id, m)}: // the queue has room for the whole credit
+		case h.queue <- &message{Message: m, event: newEvent(h.p.connector.source, h.session.id, m)}: // the queue has room for the whole credit
 		case <-ctx.Done():
 			return
 		}

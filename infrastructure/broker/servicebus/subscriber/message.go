@@ -3,6 +3,7 @@ package subscriber
 import (
 	"bytes"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/Azure/go-amqp"
@@ -19,7 +20,7 @@ type message struct {
 	progress handling.Progress
 }
 
-func newEvent(key string, m *amqp.Message) *consumer.Event {
+func newEvent(source Source, key string, m *amqp.Message) *consumer.Event {
 	e := &consumer.Event{Body: body(m), DeliveryCount: 1, Properties: m.ApplicationProperties}
 	handling.ReadProperties(e)
 	handling.ReadCreation(e, e.Properties[publish.PropertyTime])
@@ -37,9 +38,25 @@ func newEvent(key string, m *amqp.Message) *consumer.Event {
 			e.ID = fmt.Sprint(p.MessageID)
 		}
 	}
+	readResubmission(source, e)
 	e.EnqueuedAt, _ = m.Annotations["x-opt-enqueued-time"].(time.Time)
 	e.SequenceNumber, _ = m.Annotations["x-opt-sequence-number"].(int64)
 	return e
+}
+
+// readResubmission sets the id of a resubmitted event, whose message has another id. All subscriptions of
+// the topic receive the message, but only one is to handle it again: the inboxes of others know the event.
+func readResubmission(source Source, e *consumer.Event) {
+	id, _ := e.Properties[consumer.PropertyResubmission].(string)
+	if id == "" {
+		return
+	}
+	if event, _ := e.Properties[consumer.PropertyEventID].(string); event != "" {
+		e.ID = event
+	}
+	if to, _ := e.Properties[consumer.PropertyResubmittedTo].(string); strings.EqualFold(to, string(source)) {
+		e.Resubmission = id
+	}
 }
 
 // body returns the bytes of a message: its data sections, or a value that is a string or bytes.

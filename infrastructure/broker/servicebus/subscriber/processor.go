@@ -130,7 +130,7 @@ func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Messa
 	case <-locked.Done():
 		return
 	}
-	out := consumer.Outcome{Event: newEvent(keyOf(m), m)}
+	out := consumer.Outcome{Event: newEvent(p.connector.source, keyOf(m), m)}
 	out.Err = p.runner.Handle(locked, out.Event)
 	<-permits
 	if out.Err != nil && !handling.IsFinal(out.Err) {

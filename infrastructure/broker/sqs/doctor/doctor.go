@@ -4,6 +4,7 @@ package doctor
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -27,6 +28,11 @@ func New(cfg config.SQS, client *awssqs.Client) *Doctor { return &Doctor{cfg, cl
 // Window implements operator.BrokerDoctor. All FIFO queues have the same window.
 func (d *Doctor) Window(context.Context, string) operator.Window {
 	return operator.Window{Length: sqs.Window}
+}
+
+// Consumers implements operator.BrokerDoctor: the queue is that of all consumers.
+func (d *Doctor) Consumers(context.Context, string) ([]string, error) {
+	return []string{d.cfg.QueueURL[strings.LastIndexByte(d.cfg.QueueURL, '/')+1:]}, nil
 }
 
 // Examine implements operator.BrokerDoctor.
