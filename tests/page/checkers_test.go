@@ -56,7 +56,7 @@ func TestPagesAreValidAndAccessible(t *testing.T) {
 	b.visit("/parked/keys/" + key)
 	b.value(`document.querySelector(".events dd.mono").innerText`, &event)
 	b.pass(modules, []string{
-		"/", "/ranges", "/parked", "/parked/keys/" + key, "/events", "/events?state=parked", "/events?from=x", "/life/" + key, "/members", "/doctor", "/try", "/acts",
+		"/", "/ranges", "/parked", "/parked/keys/" + key, "/events", "/events?state=parked", "/events?from=x", "/life/" + key, "/dead", "/members", "/doctor", "/try", "/acts",
 		"/ranges/pause?lease=all", "/ranges/replay?lease=all&ago=10m", "/parked/retry-all?reason=invalid_event",
 		"/parked/retry?store=yes&key=" + key, "/parked/mend?key=" + key + "&event=" + event, "/parked/skip?key=" + key + "&event=" + event, "/nothing",
 	})

@@ -162,6 +162,9 @@ func TestEveryViewAndAct(t *testing.T) {
 	b.visit("/events?action=None&from=x")
 	b.sees("A time is an age")
 
+	b.visit("/dead")
+	b.sees("has no dead letters")
+
 	b.visit("/doctor")
 	b.sees("duplicate detection")
 	b.sees("feedbox parked ls")

@@ -1,5 +1,5 @@
 // Package operations provides the sections of the operators' page: now, ranges, parked
-// keys, events, the timeline of an aggregate, members, and the doctor.
+// keys, events, dead letters, the timeline of an aggregate, members, and the doctor.
 //
 // All data comes through a Port, over the operator's use cases, and from the metrics of the
 // relays. One Reader per process reads for all tabs:
@@ -8,6 +8,7 @@
 //	metrics      every 15 s           every 2 s
 //	leases, lag  -                    every 2 s, but at most a fifth of the time
 //	parked keys  -                    every 3 s, but at most a fifth of the time
+//	dead letters -                    for each view, which is not live
 //
 // So the load on store and relays does not depend on the number of tabs. The exceptions are
 // the pages of one key, which read that key once a second for all tabs that show it. Lag

@@ -44,6 +44,7 @@ type Operations struct {
 	reader    *Reader
 	timelines *cache[timeline]
 	keys      *cache[keyView]
+	letters   *cache[letterList]
 	doctor    doctor
 }
 
@@ -55,7 +56,7 @@ func New(o Options) *Operations {
 	}
 	return &Operations{
 		o: o, reader: newReader(o.Port, o.Metrics, o.Client),
-		timelines: newCache[timeline](), keys: newCache[keyView](),
+		timelines: newCache[timeline](), keys: newCache[keyView](), letters: newCache[letterList](),
 	}
 }
 
@@ -87,6 +88,14 @@ func (s *Operations) Sections() []page.Section {
 			Acts: s.parkedActs(),
 		},
 		{Path: "events", Title: "Events", Templates: templates, Views: []page.View{{Template: "events.html", Data: s.events}}},
+		{
+			Path: "dead", Title: "Dead letters", Templates: templates,
+			Views: []page.View{
+				{Template: "dead.html", Data: s.dead},
+				{Path: "letters/{letter}", Title: "Dead letter", Template: "letter.html", Data: s.letter},
+			},
+			Acts: s.deadActs(),
+		},
 		{
 			Path: "life", Title: "Timeline", Hidden: true, Templates: templates, // the list of events leads to it
 			Views: []page.View{{Path: "{key}", Title: "Timeline of an aggregate", Template: "timeline.html", Every: live, Data: s.timeline}},

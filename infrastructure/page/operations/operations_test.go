@@ -345,9 +345,15 @@ func act(t *testing.T, port operations.Port, path string, pause time.Duration, w
 			return reply
 		}
 		preview := request(httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
-		form := url.Values{"why": {"because"}, "who": {"me"}, "typed": {"e1"}}
+		form := url.Values{"why": {"because"}, "who": {"me"}}
 		for _, field := range regexp.MustCompile(`name="(\w+)" value="([^"]+)"`).FindAllStringSubmatch(preview.Body.String(), -1) {
 			form.Set(field[1], html.UnescapeString(field[2]))
+		}
+		if typed := regexp.MustCompile(`Type <b>([^<]+)</b>`).FindStringSubmatch(preview.Body.String()); typed != nil {
+			form.Set("typed", typed[1])
+		}
+		if q, _ := url.ParseQuery(path[strings.Index(path, "?")+1:]); q.Has("body") {
+			form.Set("body", q.Get("body"))
 		}
 		time.Sleep(pause)
 		address, _, _ := strings.Cut(path, "?")

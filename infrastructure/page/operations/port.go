@@ -14,6 +14,7 @@ import (
 type Port interface {
 	Watcher
 	Keys
+	Letters
 	// CommandLeases notes a command for the owners of leases, by lease id; no id means all.
 	CommandLeases(ctx context.Context, command LeaseCommand, leases ...string) error
 	PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]operator.Resend, error)
@@ -46,6 +47,15 @@ type Keys interface {
 	ReplaceEvent(ctx context.Context, key, id string, document []byte, version string) error
 	PlanKeyReplay(ctx context.Context, key string, window time.Duration) (*operator.KeyReplay, error)
 	SendKey(ctx context.Context, plan *operator.KeyReplay, progress func(events int)) error
+}
+
+// Letters has the use cases of dead letters.
+type Letters interface {
+	Consumers(ctx context.Context, management string) ([]string, error)
+	ReadDeadLetters(ctx context.Context, consumer string, limit int) ([]operator.DeadLetter, bool, error)
+	PlanResubmission(ctx context.Context, management, consumer string, all []operator.DeadLetter, chosen func(operator.DeadLetter) bool) (*operator.Resubmission, error)
+	Resubmit(ctx context.Context, p *operator.Resubmission, progress func()) ([]operator.LetterFailure, error)
+	Discard(ctx context.Context, consumer string, letters []operator.DeadLetter, progress func()) ([]operator.LetterFailure, error)
 }
 
 // LeaseCommand is a command to the owners of leases.
