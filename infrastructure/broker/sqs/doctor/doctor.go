@@ -32,7 +32,8 @@ func (d *Doctor) Window(context.Context, string) operator.Window {
 
 // Consumers implements operator.BrokerDoctor: the queue is that of all consumers.
 func (d *Doctor) Consumers(context.Context, string) ([]string, error) {
-	return []string{d.cfg.QueueURL[strings.LastIndexByte(d.cfg.QueueURL, '/')+1:]}, nil
+	url := string(d.cfg.QueueURL)
+	return []string{url[strings.LastIndexByte(url, '/')+1:]}, nil
 }
 
 // Examine implements operator.BrokerDoctor.
