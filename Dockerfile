@@ -7,8 +7,8 @@
 # Pin both images by digest in production builds:
 #   --build-arg GO_IMAGE=golang:1.26-bookworm@sha256:...
 #   --build-arg BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:...
-# This file has no digests, because a stale one is worse than a tag. CI resolves and prints
-# them.
+# This file has no digests: nobody has looked them up from a machine that reaches the registries. CI
+# resolves the tags, builds from the digests and prints them; dependabot.yml covers this file.
 #
 # It uses no BuildKit feature, so that az acr build can build it.
 ARG GO_IMAGE=golang:1.26-bookworm
@@ -23,6 +23,7 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags="-s -w" -o /out/fe
 
 FROM ${BASE_IMAGE} AS feedbox
 COPY --from=build /out/feedbox /feedbox
+COPY LICENSE NOTICE /
 # A number, because Kubernetes cannot check runAsNonRoot for a name.
 USER 65532:65532
 # The contacts API; probes and metrics.

@@ -174,6 +174,10 @@ nightly: ## what takes hours: the whole check without stamps, all faults at full
 	go run ./tests/mutants || failed=1; \
 	exit $$failed
 
+.PHONY: notice
+notice: ## write NOTICE, the licences of the modules in our programs
+	go test -count=1 -run TestNOTICE ./tests/docs -update
+
 .PHONY: check
 check: ## exactly what CI runs
 	.ci/run

@@ -133,12 +133,12 @@ var imageChecks = []check{
 			if !strings.Contains(w.texts[".dockerignore"], "\n*\n") {
 				report(".dockerignore does not begin with nothing")
 			}
-			for _, needed := range []string{"go.mod", "go.sum", "application", "changefeed", "cmd", "domain", "infrastructure"} {
+			for _, needed := range []string{"go.mod", "go.sum", "LICENSE", "NOTICE", "application", "changefeed", "cmd", "domain", "infrastructure"} {
 				if !slices.Contains(kept, needed) {
 					report(".dockerignore leaves out %s", needed)
 				}
 			}
-			if len(kept) != 7 {
+			if len(kept) != 9 {
 				report(".dockerignore lets in %v", kept)
 			}
 		},

@@ -1,7 +1,9 @@
 package infra
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -9,13 +11,15 @@ const (
 	workflows   = ".github/workflows/"
 	emulatorYML = workflows + "emulators.yml"
 	knownIssues = workflows + "emulators/known-issues.txt"
+	dependabot  = ".github/dependabot.yml"
 )
 
 var (
 	issueLine = regexp.MustCompile(`^[a-z-]+ +#\d+( #\d+)* +\S.{10,}$`)
 	usedTag   = regexp.MustCompile(`uses: (\S+)`)
 	atCommit  = regexp.MustCompile(`^\s*(?:- )?uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
-	atVersion = regexp.MustCompile(`@(v\d[\w.]*|[0-9a-f]{40})$`)
+	// unpinned are actions whose commit nobody has checked.
+	unpinned = []string{"microsoft/ps-rule@v2.9.0"}
 )
 
 var workflowChecks = []check{
@@ -28,21 +32,23 @@ var workflowChecks = []check{
 				v := read(w, file, report)
 				want(report, file+": permissions", at(v, "permissions", "contents"), "read")
 				for _, job := range keys(at(v, "jobs")) {
-					if at(v, "jobs", job, "timeout-minutes") == nil {
+					if at(v, "jobs", job, "timeout-minutes") == nil && at(v, "jobs", job, "uses") == nil { // a called workflow has its own
 						report("%s: job %s has no timeout", file, job)
 					}
 				}
-				for _, used := range usedTag.FindAllStringSubmatch(w.texts[file], -1) {
-					if !atVersion.MatchString(used[1]) {
-						report("%s uses %s without a version", file, used[1])
+				for line := range strings.Lines(w.texts[file]) {
+					used := usedTag.FindStringSubmatch(line)
+					if used == nil || atCommit.MatchString(strings.TrimRight(line, "\n")) || strings.HasPrefix(used[1], "./") || slices.Contains(unpinned, used[1]) {
+						continue
 					}
+					report("%s uses %s, which is no commit with its version beside it", file, used[1])
 				}
 			}
 		},
 		[]seed{
 			{workflows + "test.yml", "permissions: {contents: read}", "permissions: write-all"},
 			{workflows + "lint.yml", "    timeout-minutes: 20\n", ""},
-			{workflows + "lint.yml", "actions/cache@v4", "actions/cache@master"},
+			{workflows + "lint.yml", "actions/cache@0057852bfaa89a56745cba8c7296529d2fc39830 # v4.3.0", "actions/cache@v4"},
 		},
 	},
 	{
@@ -72,14 +78,48 @@ var workflowChecks = []check{
 		},
 		[]seed{
 			{workflows + "image.yml", "docker/login-action@c94ce9fb468520275223c153574b00df6fe4bcc9 # v3.7.0", "docker/login-action@v3"},
-			{workflows + "image.yml", "11d5960a326750d5838078e36cf38b85af677262 # v4.4.0", "11d5960a326750d5838078e36cf38b85af677262"},
+			{workflows + "image.yml", "e8998f949152b193b063cb0ec769d69d929409be # v2.4.0", "e8998f949152b193b063cb0ec769d69d929409be"},
 			{workflows + "bicep.yml", "azure/login@7184910d9eb2b1c5e48f7073824a90609bb9b6d6 # v2.3.1", "azure/login@v2"},
 		},
 	},
 	{
+		"a release is what was tested, and needs every check and an approval", func(w *world, report func(string, ...any)) {
+			file := workflows + "image.yml"
+			publish := at(read(w, file, report), "jobs", "publish")
+			want(report, file+": needed before publishing", fmt.Sprint(at(publish, "needs")), "[build emulators test lint vulnerabilities]")
+			want(report, file+": environment", at(publish, "environment"), "release")
+			script := strings.Join(jobLines(w.texts[file], "publish"), "\n")
+			if strings.Contains(script, "build-push-action") || strings.Contains(script, "docker build") || !strings.Contains(script, "--preserve-digests") || !strings.Contains(script, "cmp <(") {
+				report("%s: publish does not push the archive that was tested", file)
+			}
+			for _, name := range []string{"test.yml", "lint.yml", "vulnerabilities.yml"} {
+				if !strings.Contains(w.texts[workflows+name], "workflow_call:") || !strings.Contains(w.texts[file], "uses: ./"+workflows+name) {
+					report("%s is not part of a release", name)
+				}
+			}
+		},
+		[]seed{
+			{workflows + "image.yml", "needs: [build, emulators, test, lint, vulnerabilities]", "needs: build"},
+			{workflows + "image.yml", "    environment: release\n", ""},
+			{workflows + "image.yml", "--preserve-digests ", ""},
+			{workflows + "image.yml", "          cmp <(tr", "          true <(tr"},
+			{workflows + "lint.yml", "  workflow_call:\n", ""},
+		},
+	},
+	{
+		"updates of modules, actions and images are proposed", func(w *world, report func(string, ...any)) {
+			for _, ecosystem := range []string{"gomod", "github-actions", "docker"} {
+				if !strings.Contains(w.texts[dependabot], "package-ecosystem: "+ecosystem+"\n") {
+					report("%s does not have %s", dependabot, ecosystem)
+				}
+			}
+		},
+		[]seed{{dependabot, "package-ecosystem: docker\n", "package-ecosystem: npm\n"}},
+	},
+	{
 		"the workflows that the deployment promises are there", func(w *world, report func(string, ...any)) {
 			for file, needed := range map[string][]string{
-				"test.yml": {"go test ./...", "go test -race ./..."}, "lint.yml": {"make lint", "make fmt-check"}, "image.yml": {"docker build"},
+				"test.yml": {"go test ./...", "go test -race ./..."}, "lint.yml": {"make lint", "make fmt-check"}, "image.yml": {"docker buildx build", "docker build "},
 				"vulnerabilities.yml": {"govulncheck"}, "bicep.yml": {"az bicep build", "what-if", "ps-rule", "checkov", "./tests/infra/..."},
 				"emulators.yml": {"./tests/conformance/...", "FEEDBOX_TEST_COSMOS_ENDPOINT", "FEEDBOX_TEST_SERVICEBUS_CONNECTION_STRING"},
 			} {

@@ -48,7 +48,7 @@ func (w *world) verbs(t *testing.T, key string) {
 		var findings []struct{ Check, Status, Detail, Next string }
 		w.feedbox(t, &findings, "doctor", "--process", process, "--servicebus-admin", w.broker.management)
 		for _, f := range findings {
-			if f.Status != "ok" {
+			if f.Status != "ok" && f.Check != "rights" { // these tests have one role, which owns the database
 				t.Errorf("doctor of %s: %+v", process, f)
 			}
 		}
