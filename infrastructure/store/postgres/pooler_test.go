@@ -8,6 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
 	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/leasetest"
@@ -50,6 +53,18 @@ func TestStoreWorksThroughAPoolerOfTransactions(t *testing.T) {
 	t.Run("records", func(t *testing.T) { recordstoretest.UnitOfWork(t, subject(open(t))) })
 	t.Run("events", func(t *testing.T) { recordstoretest.Events(t, subject(open(t))) })
 	t.Run("writers", func(t *testing.T) { recordstoretest.ConcurrentWriters(t, subject(open(t))) })
+	t.Run("own transactions", func(t *testing.T) {
+		db := open(t)
+		pool, err := pgxpool.New(t.Context(), through+"&default_query_exec_mode=exec")
+		must(t, err)
+		defer pool.Close()
+		outbox := postgres.Outbox{Schema: fmt.Sprint("s", schemas.Load())}
+		for range 20 {
+			must(t, pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error { return outbox.Emit(t.Context(), tx, "k", postgres.Event{Action: "A"}) }))
+		}
+		in := newInbox(t, db, 1)
+		within(t, "20 events are read", func() bool { in.read(t, 7); return in.last["k"] == 20 })
+	})
 	t.Run("feed", func(t *testing.T) {
 		db := open(t)
 		store := baskets(t, db, nil)
