@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/spf13/cobra"
 
-	"feedbox/changefeed"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
-	"feedbox/infrastructure/process/console"
 )
 
 func (p *program) leasesPauseCommand() *cobra.Command {
@@ -65,44 +62,4 @@ feedbox parked retry.`,
 	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
 		return "reset of the failure counts of " + s.label, o.Leases.Retry(ctx, s.ids...)
 	})
-}
-
-func (p *program) leasesRestartCommand() *cobra.Command {
-	var yes bool
-	cmd := p.leasesVerb("all leases", &cobra.Command{
-		Use:   "restart LEASE... | --all",
-		Short: "Start again from the beginning after a restore or failover",
-		Long: `Start again from the beginning, after the container was restored or its account failed
-over. Positions and the progress of keys before that count for nothing, because the
-container has other events at the same positions. Every event that the container still
-has is sent again. The command shows how many these are before it asks.`,
-	}, func(ctx context.Context, cfg *config.Relay, o *operator.Operator, s selection) (string, error) {
-		bar := console.NewProgress(p.errOut, "reading the change feed", -1)
-		plan, err := o.PlanRestart(ctx, 0, bar.Add, s.ids...)
-		bar.Done()
-		if err != nil {
-			return "", err
-		}
-		table := console.NewTable("LEASE", "EVENTS", "OLDEST", "NOTE")
-		events := 0
-		for _, r := range plan {
-			count, oldest := fmt.Sprint(r.Events), ""
-			if events += r.Events; r.Events > 0 {
-				oldest = console.Time(r.Oldest)
-			}
-			if r.Left != "" {
-				count = "unknown"
-			}
-			table.Row(changefeed.LeaseName(r.Lease), count, oldest, r.Left)
-		}
-		if err := table.Write(p.out, "there are no leases of processor "+cfg.Processor+" yet"); err != nil {
-			return "", err
-		}
-		if err := p.confirm(yes, "%s start from the beginning: these %d events are sent again. The topic drops the duplicates within its window; consumers get the others twice.", s.label, events); err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("restart of %s from the beginning, with a new history; see feedbox leases ls", s.label), o.Leases.Restart(ctx, s.ids...)
-	})
-	yesFlag(cmd, &yes)
-	return cmd
 }
