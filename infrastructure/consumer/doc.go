@@ -12,7 +12,7 @@
 //
 //	duplicate, stale -> settled without the handler
 //	gap              -> waits a few times for the missing event, then as fresh
-//	fresh            -> Handler   nil                -> recorded in the inbox, settled
+//	fresh, fork      -> Handler   nil                -> recorded in the inbox, settled
 //	                              DeadLetter, Defer  -> dead-lettered or deferred, then recorded
 //	                              any other error    -> retried after a backoff, before
 //	                                                    later events of its key
@@ -20,4 +20,23 @@
 // A handled event is recorded before it is settled, because a redelivery after a lost settlement is
 // then dropped. A dead-lettered or deferred event is recorded afterwards: if it were recorded first
 // and the broker then refused to dead-letter it, the redelivery would be dropped and the event lost.
+//
+// # Forks
+//
+// A store that fails over to a standby that lags, or is restored, loses events that a consumer may
+// have handled, and gives their sequences to other events:
+//
+//	handled     ... 45   46   47   48               lost: 46 to 48
+//	sent now             46'  47'  48'  49'         46' is a fork, Replaced = 3
+//
+// The [Mark] of a key has hashes of its last 33 events, so 46' is no repetition of 46. Earlier forks
+// are not recognized and are dropped as stale.
+//
+// By default the kit passes a fork to the handler like the next event, and the mark moves back to it,
+// so that 47' and later ones follow in order. We do not drop or dead-letter it: the events of the
+// history that the store has now are true, and the lost ones can never be sent again. It is logged and
+// counted ("outbox.consumer.forks"). A handler for which that is wrong checks Event.Replaced, which is
+// the number of handled events that no longer exist. It may read the aggregate again, or return
+// [DeadLetter], after which the later events of the key are handled. A repetition of a lost event that
+// arrives after a fork is a fork, too, and the next event of the true history another one.
 package consumer

@@ -21,6 +21,9 @@ type Event struct {
 	DeliveryCount  int       // 1 for the first delivery
 	Properties     map[string]any
 
+	// Replaced is the number of events of the key that were handled and are not in the history of this
+	// one, because the store has lost them: see "Forks" in the package comment. Usually 0.
+	Replaced int64
 	// Resubmission is the id under which an operator sent the event again from the dead-letter queue of
 	// this consumer; "" = none. It is handled once, even after later events of its key, so a handler
 	// that keeps marks of its own must compare it under InboxKey.
@@ -53,7 +56,7 @@ func (e *Event) InboxKey() string {
 	return e.Key
 }
 
-// Mark returns the mark that the inbox stores after the event was handled. A handler that stores it
+// Mark returns the mark of the event without those before it; see Mark.Next. A handler that stores it
 // in its own transaction has its effect exactly once, even after a crash. Packages cosmosinbox,
 // postgresinbox and firestoreinbox do this.
 func (e *Event) Mark() Mark {

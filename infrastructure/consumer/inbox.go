@@ -3,6 +3,8 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
+	"strings"
 )
 
 // Inbox stores the last handled event of each key. Implementations are safe for concurrent use. In
@@ -12,16 +14,72 @@ type Inbox interface {
 	// Last returns the mark of key, or the zero Mark if there is none. A kit calls it when it
 	// begins to handle a key and after a failure of the inbox.
 	Last(ctx context.Context, key string) (Mark, error)
-	// Record sets the mark of key. A mark never moves back: Record ignores a mark whose sequence
-	// is not above the stored one, without an error.
+	// Record sets the mark of key unless Mark.Supersedes reports that the stored one is not before it.
+	// That is no error.
 	Record(ctx context.Context, key string, m Mark) error
 }
 
-// Mark identifies the last handled event of a key.
+// Mark identifies the last handled event of a key. Marks are comparable.
 type Mark struct {
 	Sequence         int64
 	AggregateVersion int64
 	EventID          string
+	// Recent contains hashes of the ids of the events before, for Judge. An inbox that does not store
+	// it recognizes a fork at the last event only.
+	Recent string
+	// Replaces is set in the mark of an event that begins another history: the EventID of the mark
+	// that it replaces. It is not stored.
+	Replaces string
+}
+
+// Recent has a hash of hashSize characters for each of the sequences before that of the mark, the
+// latest first. 32 events of a key are more than an asynchronous standby usually loses.
+const (
+	hashSize  = 8
+	maxRecent = 32 * hashSize
+)
+
+var noHash = strings.Repeat("0", hashSize) // of an event that was not handled, or has no id
+
+func hashOf(id string) string {
+	if id == "" {
+		return noHash
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(id)) // never fails
+	return fmt.Sprintf("%08x", h.Sum32())
+}
+
+// Next returns the mark after e was handled, if m is the mark before.
+func (m Mark) Next(e *Event) Mark {
+	next := e.Mark()
+	if e.Sequence == 0 || m.Sequence == 0 {
+		return next
+	}
+	recent := hashOf(m.EventID) + m.Recent
+	if ahead := m.Sequence + 1 - e.Sequence; ahead > 0 {
+		next.Replaces = m.EventID
+		recent = recent[min(ahead, int64(len(recent)/hashSize))*hashSize:]
+	} else {
+		recent = strings.Repeat(noHash, int(min(-ahead, maxRecent/hashSize))) + recent
+	}
+	next.Recent = recent[:min(len(recent), maxRecent)]
+	return next
+}
+
+// Supersedes reports whether m is to be stored in place of stored: it is later, or begins another
+// history there.
+func (m Mark) Supersedes(stored Mark) bool {
+	return m.Sequence == 0 || m.Sequence > stored.Sequence || m.Replaces != "" && m.Replaces == stored.EventID
+}
+
+// Replaced returns the number of handled events that the history of e does not contain, 0 unless e is
+// a fork.
+func (m Mark) Replaced(e *Event) int64 {
+	if Judge(m, e) != Fork {
+		return 0
+	}
+	return m.Sequence + 1 - e.Sequence
 }
 
 // Verdict classifies an event by the mark of its key.
@@ -36,6 +94,9 @@ const (
 	Duplicate
 	// Stale is an event before the last handled one.
 	Stale
+	// Fork is another event than the handled one with its sequence: the store has lost that one, and
+	// this is the first event of the history that it has now. See the package comment.
+	Fork
 )
 
 // String returns the verdict as it appears in logs and metrics.
@@ -49,6 +110,8 @@ func (v Verdict) String() string {
 		return "duplicate"
 	case Stale:
 		return "stale"
+	case Fork:
+		return "fork"
 	}
 	return fmt.Sprintf("verdict(%d)", uint8(v))
 }
@@ -67,6 +130,12 @@ func Judge(last Mark, e *Event) Verdict {
 		}
 		return Fresh
 	case e.Sequence <= last.Sequence:
+		recent, at := hashOf(last.EventID)+last.Recent, (last.Sequence-e.Sequence)*hashSize
+		if at < int64(len(recent)) && e.ID != "" {
+			if known := recent[at : at+hashSize]; known != noHash && known != hashOf(e.ID) {
+				return Fork
+			}
+		}
 		return Stale
 	case e.Sequence > last.Sequence+1:
 		return Gap

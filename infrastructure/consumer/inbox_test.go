@@ -1,6 +1,9 @@
 package consumer
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestJudge(t *testing.T) {
 	last := Mark{Sequence: 5, AggregateVersion: 3, EventID: "e5"}
@@ -12,7 +15,9 @@ func TestJudge(t *testing.T) {
 		{Mark{}, Event{ID: "e9", Sequence: 9}, Fresh},
 		{last, Event{ID: "e6", Sequence: 6}, Fresh},
 		{last, Event{ID: "e5", Sequence: 5}, Duplicate},
-		{last, Event{ID: "other", Sequence: 5}, Stale},
+		{last, Event{ID: "other", Sequence: 5}, Fork},
+		{last, Event{Sequence: 5}, Stale},
+		{Mark{Sequence: 5}, Event{ID: "other", Sequence: 5}, Stale},
 		{last, Event{ID: "e4", Sequence: 4}, Stale},
 		{last, Event{ID: "e7", Sequence: 7}, Gap},
 		{last, Event{ID: "e5"}, Duplicate},
@@ -24,6 +29,50 @@ func TestJudge(t *testing.T) {
 		if got := Judge(tt.last, &tt.e); got != tt.want {
 			t.Errorf("Judge(%+v, %+v) = %v, want %v", tt.last, tt.e, got, tt.want)
 		}
+	}
+}
+
+// A consumer has handled events that the store has lost. The store gives their sequences to others.
+func TestForkIsRecognizedAmongTheLastEventsOfAKey(t *testing.T) {
+	event := func(history string, n int64) *Event { return &Event{ID: fmt.Sprint(history, n), Key: "k", Sequence: n} }
+	var handled Mark
+	for n := range int64(48) {
+		handled = handled.Next(event("old", n+1))
+	}
+	for n, want := range map[int64]Verdict{48: Fork, 46: Fork, 16: Fork, 15: Stale, 1: Stale} {
+		if e := event("new", n); Judge(handled, e) != want || (want == Fork) != (handled.Replaced(e) == 49-n) {
+			t.Errorf("another event %d: %v, replaces %d", n, Judge(handled, e), handled.Replaced(e))
+		}
+	}
+	for n, want := range map[int64]Verdict{48: Duplicate, 47: Stale, 16: Stale, 1: Stale} {
+		if e := event("old", n); Judge(handled, e) != want || handled.Replaced(e) != 0 {
+			t.Errorf("event %d again: %v", n, Judge(handled, e))
+		}
+	}
+	inbox := NewMemoryInbox(0)
+	record := func(m Mark) Mark {
+		t.Helper()
+		if err := inbox.Record(t.Context(), "k", m); err != nil {
+			t.Fatal(err)
+		}
+		last, _ := inbox.Last(t.Context(), "k") // never fails
+		return last
+	}
+	record(handled)
+	last := record(handled.Next(event("new", 46)))
+	if last.EventID != "new46" || Judge(last, event("old", 45)) != Stale || Judge(last, event("new", 45)) != Fork || Judge(last, event("new", 47)) != Fresh {
+		t.Errorf("after the fork the mark is %+v", last)
+	}
+	for _, late := range []Mark{handled.Next(event("late", 40)), {Sequence: 45, EventID: "old45"}} { // of an owner that was replaced
+		if now := record(late); now != last {
+			t.Errorf("%+v has replaced the mark: %+v", late, now)
+		}
+	}
+	if gap := last.Next(event("new", 49)); Judge(gap, event("other", 48)) != Stale || Judge(gap, event("other", 46)) != Fork {
+		t.Errorf("after a gap the mark is %+v", gap)
+	}
+	if far := last.Next(event("new", 1<<40)); len(far.Recent) != maxRecent {
+		t.Errorf("after a large gap the mark is %+v", far)
 	}
 }
 

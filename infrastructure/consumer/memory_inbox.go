@@ -48,6 +48,7 @@ func (b *MemoryInbox) Record(_ context.Context, key string, m Mark) error {
 	defer b.mu.Unlock()
 	e, ok := b.byKey[key]
 	if !ok {
+		m.Replaces = ""
 		b.byKey[key] = b.recent.PushFront(&memoryMark{key, m})
 		if len(b.byKey) > b.limit {
 			oldest := b.recent.Back()
@@ -56,8 +57,8 @@ func (b *MemoryInbox) Record(_ context.Context, key string, m Mark) error {
 		return nil
 	}
 	b.recent.MoveToFront(e)
-	if stored := e.Value.(*memoryMark); m.Sequence == 0 || m.Sequence > stored.mark.Sequence {
-		stored.mark = m
+	if stored := e.Value.(*memoryMark); m.Supersedes(stored.mark) {
+		stored.mark, stored.mark.Replaces = m, ""
 	}
 	return nil
 }

@@ -35,13 +35,13 @@ func (l *Ledger) Handle(ctx context.Context, e *consumer.Event) error {
 	case consumer.Duplicate, consumer.Stale:
 		l.repeats++
 		return nil
-	case consumer.Fresh, consumer.Gap:
+	case consumer.Fresh, consumer.Gap, consumer.Fork:
 	}
 	l.messages = append(l.messages, verify.Message{ID: e.ID, Session: e.Key, Subject: e.Action, Version: e.AggregateVersion, Sequence: e.Sequence})
 	if l.marks == nil {
 		l.marks = map[string]consumer.Mark{}
 	}
-	l.marks[e.Key] = e.Mark()
+	l.marks[e.Key] = l.marks[e.Key].Next(e)
 	return nil
 }
 
@@ -59,7 +59,7 @@ func (l *Ledger) Record(_ context.Context, key string, m consumer.Mark) error {
 	if l.marks == nil {
 		l.marks = map[string]consumer.Mark{}
 	}
-	if m.Sequence > l.marks[key].Sequence {
+	if m.Supersedes(l.marks[key]) {
 		l.marks[key] = m
 	}
 	return nil

@@ -57,9 +57,11 @@ func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 		}
 		s = read
 	}
+	batch.mark = s.mark.Next(e)
 	if batch.handled = isHandled(s.mark, e); batch.handled {
 		return batch, nil
 	}
+	e.Replaced = s.mark.Replaced(e)
 	body, err := b.encode(b.consumer, e.Key, batch.mark)
 	if err != nil {
 		return nil, err

@@ -79,6 +79,43 @@ func TestRedeliveryAfterTheBatchHasNoEffect(t *testing.T) {
 	record(t, second, "k", 4) // as the subscriber does next; the mark exists already
 }
 
+// The store has lost events 3 and 4, and gives their sequences to others.
+func TestForkHasItsEffectOnce(t *testing.T) {
+	c, _ := newContainer(t)
+	first := open(t, c, "sums", nil)
+	for sequence := range int64(4) {
+		if err := add(t.Context(), c, first, event(sequence+1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	second := open(t, c, "sums", nil)
+	fork := event(3)
+	fork.ID = "other"
+	for _, replaced := range []int64{2, 0} { // then redelivered
+		fork.Replaced = 0
+		if err := add(t.Context(), c, second, fork); err != nil || fork.Replaced != replaced {
+			t.Errorf("%v; the event replaces %d, want %d", err, fork.Replaced, replaced)
+		}
+	}
+	if got := total(t.Context(), c); got != 13 {
+		t.Errorf("the total is %d, want 13", got)
+	}
+	want(t, first, "k", fork.Mark())
+
+	last, err := first.Last(t.Context(), "k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead := event(2)
+	dead.ID = "dead"
+	for range 2 { // Record is repeated after a lost answer
+		if err := second.Record(t.Context(), "k", last.Next(dead)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, first, "k", dead.Mark())
+}
+
 // Two processes may handle the same event while one has not noticed that it lost its session.
 func TestTwoOwnersHaveOneEffect(t *testing.T) {
 	c, _ := newContainer(t)

@@ -58,6 +58,7 @@ type document struct {
 	Sequence         int64  `json:"sequence"`
 	AggregateVersion int64  `json:"aggregateVersion"`
 	EventID          string `json:"eventId"`
+	Recent           string `json:"recent,omitempty"`
 	TTL              int    `json:"ttl"`
 }
 
@@ -88,7 +89,8 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	if err = l.End(err); err != nil {
 		return consumer.Mark{}, fmt.Errorf("read the inbox of key %s: %w", key, err)
 	}
-	if ok && s.etag != "" && own.mark.Sequence > s.mark.Sequence {
+	newer := ok && s.etag != "" && own.mark.Sequence > s.mark.Sequence
+	if newer && consumer.Judge(own.mark, &consumer.Event{ID: s.mark.EventID, Sequence: s.mark.Sequence}) != consumer.Fork {
 		b.remember(key, own)
 		return own.mark, nil
 	}
@@ -129,7 +131,7 @@ func (b *Inbox) record(ctx context.Context, key string, m consumer.Mark) error {
 				return fmt.Errorf("read the inbox of key %s: %w", key, err)
 			}
 		}
-		if m == s.mark || m.Sequence != 0 && m.Sequence <= s.mark.Sequence {
+		if m == s.mark || !m.Supersedes(s.mark) {
 			return nil
 		}
 		err = b.write(ctx, key, m, s.etag)
@@ -159,6 +161,7 @@ func (b *Inbox) write(ctx context.Context, key string, m consumer.Mark, etag azc
 		reply, err = b.container.ReplaceItem(ctx, partition, b.consumer, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
 	}
 	if err == nil {
+		m.Replaces = ""
 		b.remember(key, stored{m, reply.ETag})
 	}
 	return err
@@ -166,12 +169,12 @@ func (b *Inbox) write(ctx context.Context, key string, m consumer.Mark, etag azc
 
 func (b *Inbox) encode(id, key string, m consumer.Mark) ([]byte, error) {
 	return json.Marshal(document{
-		ID: id, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, TTL: b.ttl,
+		ID: id, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, Recent: m.Recent, TTL: b.ttl,
 	})
 }
 
 func (d *document) mark() consumer.Mark {
-	return consumer.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID}
+	return consumer.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID, Recent: d.Recent}
 }
 
 func (b *Inbox) forget(key string) {

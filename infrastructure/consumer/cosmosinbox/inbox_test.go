@@ -51,6 +51,7 @@ func mark(sequence int64) consumer.Mark {
 func want(t *testing.T, b *cosmosinbox.Inbox, key string, m consumer.Mark) {
 	t.Helper()
 	got, err := b.Last(t.Context(), key)
+	got.Recent = ""
 	if err != nil || got != m {
 		t.Errorf("mark of %s is %+v, %v; want %+v", key, got, err, m)
 	}

@@ -47,6 +47,7 @@ type stored struct {
 	Sequence         int64     `firestore:"sequence"`
 	AggregateVersion int64     `firestore:"aggregateVersion"`
 	EventID          string    `firestore:"eventId"`
+	Recent           string    `firestore:"recent,omitempty"`
 	ExpireAt         time.Time `firestore:"expireAt,omitempty"`
 }
 
@@ -83,9 +84,7 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 
 // Record implements consumer.Inbox. It does not change a mark that Do has stored.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
-	err := b.advance(ctx, key, m, func(last consumer.Mark) bool {
-		return m.Sequence > 0 && m.Sequence <= last.Sequence
-	}, func(context.Context, *firestore.Transaction) error { return nil })
+	err := b.advance(ctx, key, func(last consumer.Mark) (consumer.Mark, bool) { return m, m.Supersedes(last) }, func(context.Context, *firestore.Transaction) error { return nil })
 	return wrap("write the inbox of key "+key, err)
 }
 
@@ -98,27 +97,32 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 	if e == nil || e.Key == "" || e.ID == "" || handle == nil {
 		return errors.New("firestore inbox: an event with a key and an id, and a handler, are required")
 	}
-	err := b.advance(ctx, e.InboxKey(), e.Mark(), func(last consumer.Mark) bool {
+	err := b.advance(ctx, e.InboxKey(), func(last consumer.Mark) (consumer.Mark, bool) {
 		v := consumer.Judge(last, e)
-		return v == consumer.Duplicate || v == consumer.Stale
+		e.Replaced = last.Replaced(e)
+		return last.Next(e), v != consumer.Duplicate && v != consumer.Stale
 	}, handle)
 	return wrap("handle event "+e.ID+" of key "+e.Key, err)
 }
 
-// advance calls handle and sets the mark of a key, in one transaction. It does neither if known
-// reports that the last mark already includes m.
-func (b *Inbox) advance(ctx context.Context, key string, m consumer.Mark, known func(last consumer.Mark) bool, handle func(context.Context, *firestore.Transaction) error) error {
+// advance calls handle and sets the mark of a key, in one transaction. It does neither if next, which
+// returns the mark after the last one, reports false.
+func (b *Inbox) advance(ctx context.Context, key string, next func(last consumer.Mark) (consumer.Mark, bool), handle func(context.Context, *firestore.Transaction) error) error {
 	mark := b.mark(key)
 	ctx, l := limit.Start(ctx, b.timeout)
 	return l.End(b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
 		last, err := decode(tx.Get(mark))
-		if err != nil || known(last) {
+		if err != nil {
 			return err
+		}
+		m, later := next(last)
+		if !later {
+			return nil
 		}
 		if err := l.Suspend(func() error { return handle(ctx, tx) }); err != nil {
 			return err
 		}
-		s := stored{Consumer: b.consumer, Key: key, Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID}
+		s := stored{Consumer: b.consumer, Key: key, Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, Recent: m.Recent}
 		if b.ttl > 0 {
 			s.ExpireAt = time.Now().Add(b.ttl)
 		}
@@ -135,7 +139,7 @@ func decode(d *firestore.DocumentSnapshot, err error) (consumer.Mark, error) {
 	if err == nil {
 		err = d.DataTo(&s)
 	}
-	return consumer.Mark{Sequence: s.Sequence, AggregateVersion: s.AggregateVersion, EventID: s.EventID}, err
+	return consumer.Mark{Sequence: s.Sequence, AggregateVersion: s.AggregateVersion, EventID: s.EventID, Recent: s.Recent}, err
 }
 
 func wrap(operation string, err error) error {

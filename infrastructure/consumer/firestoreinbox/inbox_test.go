@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -62,6 +63,7 @@ func (b *billing) want(t *testing.T, total int64, last *consumer.Event) {
 	}
 	mark, err := b.Last(t.Context(), "a/key")
 	must(t, err)
+	mark.Recent = ""
 	want := consumer.Mark{}
 	if last != nil {
 		want = last.Mark()
@@ -123,6 +125,8 @@ func TestInbox(t *testing.T) {
 	b.want(t, 10, event(4))
 	must(t, b.Record(ctx, "a/key", event(5).Mark())) // as after a dead letter
 	b.want(t, 10, event(5))
+
+	testForks(t, b)
 
 	// Consumers and keys have separate marks.
 	shipping, err := firestoreinbox.New(b.client, "shipping", nil)
@@ -194,5 +198,42 @@ func TestInbox(t *testing.T) {
 func TestNewRequiresAClient(t *testing.T) {
 	if _, err := firestoreinbox.New(nil, "billing", nil); err == nil {
 		t.Error("New accepts a nil client")
+	}
+}
+
+// The store has lost events 3 and 4, and gives their sequences to others.
+func testForks(t *testing.T, b *billing) {
+	t.Helper()
+	inbox, err := firestoreinbox.New(b.client, "forks", nil)
+	must(t, err)
+	var handled []string
+	do := func(e *consumer.Event) {
+		t.Helper()
+		must(t, inbox.Do(t.Context(), e, func(context.Context, *firestore.Transaction) error {
+			handled = append(handled, fmt.Sprint(e.ID, " ", e.Replaced))
+			return nil
+		}))
+	}
+	last := func() consumer.Mark {
+		t.Helper()
+		m, err := inbox.Last(t.Context(), event(1).Key)
+		must(t, err)
+		return m
+	}
+	for n := range int64(4) {
+		do(event(n + 1))
+	}
+	before, fork, dead := last(), event(3), event(2)
+	fork.ID, dead.ID = "other", "dead"
+	do(fork)
+	do(fork)                                                        // redelivered
+	must(t, inbox.Record(t.Context(), fork.Key, before.Next(fork))) // by the kit
+	must(t, inbox.Record(t.Context(), fork.Key, before.Next(dead))) // by an owner that was replaced
+	if want := []string{"e1 0", "e2 0", "e3 0", "e4 0", "other 2"}; !slices.Equal(handled, want) || last().EventID != "other" {
+		t.Errorf("handled %q, want %q; the mark %+v", handled, want, last())
+	}
+	must(t, inbox.Record(t.Context(), dead.Key, last().Next(dead))) // a dead letter
+	if m := last(); m.EventID != "dead" || m.Sequence != 2 {
+		t.Errorf("after a dead letter that begins another history the mark is %+v", m)
 	}
 }

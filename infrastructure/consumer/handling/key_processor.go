@@ -65,6 +65,8 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 			out.Err = errWaitForMissing
 			return false
 		}
+	case consumer.Fork:
+		e.Replaced = k.last.Replaced(e)
 	case consumer.Fresh:
 	}
 	if out.Err = k.countDelivery(ctx, e, p); out.Err != nil {
@@ -103,24 +105,29 @@ func (k *KeyProcessor) IsGap(e *consumer.Event) bool {
 	return e.Resubmission == "" && consumer.Judge(k.last, e) == consumer.Gap
 }
 
-// IsFresh reports whether e is the next event of the key.
+// IsFresh reports whether e is the next event of the key, in its history or another one.
 func (k *KeyProcessor) IsFresh(e *consumer.Event) bool {
-	return consumer.Judge(k.last, e) == consumer.Fresh
+	v := consumer.Judge(k.last, e)
+	return v == consumer.Fresh || v == consumer.Fork
 }
 
 // Record stores the mark of an event in the inbox. A resubmitted event moves the mark of its key only
 // forward.
 func (k *KeyProcessor) Record(ctx context.Context, e *consumer.Event) error {
-	err := k.Inbox.Record(ctx, e.InboxKey(), e.Mark())
+	next := k.last.Next(e)
 	moves := e.Resubmission == "" || e.Sequence > k.last.Sequence
-	if err == nil && moves && e.Resubmission != "" {
-		err = k.Inbox.Record(ctx, e.Key, e.Mark())
+	var err error
+	if e.Resubmission != "" {
+		err = k.Inbox.Record(ctx, e.InboxKey(), e.Mark())
+	}
+	if err == nil && moves {
+		err = k.Inbox.Record(ctx, e.Key, next)
 	}
 	if err != nil {
 		return fmt.Errorf("record event %s: %w", e.ID, err)
 	}
 	if moves {
-		k.last = e.Mark()
+		k.last = next
 	}
 	return nil
 }

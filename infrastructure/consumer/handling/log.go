@@ -134,8 +134,12 @@ func (r *Runner) logOutcome(ctx context.Context, o *consumer.Outcome) {
 			warn("event failed; it is retried")
 		}
 	case consumer.Handled:
-		if o.Verdict == consumer.Gap {
+		switch {
+		case o.Verdict == consumer.Gap:
 			warn("event handled without an earlier one of its key", "missing", o.Missing)
+		case o.Verdict == consumer.Fork:
+			warn("event of another history handled", "replaced", o.Event.Replaced,
+				"next", "the store has lost events of this key that were handled before: see RELIABILITY, Histories")
 		}
 	case consumer.Dropped, consumer.Deferred:
 	}

@@ -37,6 +37,7 @@ type telemetry struct {
 	retried    metric.Int64Counter
 	dead       metric.Int64Counter
 	gaps       metric.Int64Counter
+	forks      metric.Int64Counter
 	duplicates metric.Int64Counter
 	inHand     metric.Int64UpDownCounter
 	lag        metric.Float64Histogram
@@ -85,6 +86,7 @@ func newTelemetry(s Source, meters metric.MeterProvider, tracers trace.TracerPro
 	count(&t.retried, "outbox.consumer.retried", "{event}", "attempts that ended in another one, also those that waited for a missing event")
 	count(&t.dead, "outbox.consumer.dead_lettered", "{event}", "events moved to the dead-letter queue by the kit; the broker moves others")
 	count(&t.gaps, "outbox.consumer.gaps", "{event}", "events handled although an earlier event of their key had not arrived")
+	count(&t.forks, "outbox.consumer.forks", "{event}", "events of another history than handled ones, which the store has lost in a failover or restore")
 	count(&t.duplicates, "outbox.consumer.duplicates", "{event}", "events dropped because they were handled before")
 	seconds(&t.lag, "outbox.consumer.lag", "from the creation of an event, just before its commit, until it was handled", lagBuckets)
 	var err error
@@ -177,6 +179,9 @@ func (t *telemetry) count(ctx context.Context, o *consumer.Outcome) {
 	}
 	if settled && o.Verdict == consumer.Gap {
 		t.gaps.Add(ctx, 1, t.set)
+	}
+	if settled && o.Verdict == consumer.Fork {
+		t.forks.Add(ctx, 1, t.set)
 	}
 }
 

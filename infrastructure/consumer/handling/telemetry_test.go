@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -55,7 +56,7 @@ func TestConsumerMetricsCountEveryOutcome(t *testing.T) {
 	read := func() map[string]int { return counts(t, reader) }
 	atFirst := map[string]int{
 		"messaging.client.consumed.messages": 0, "outbox.consumer.handled": 0, "outbox.consumer.failed": 0, "outbox.consumer.retried": 0,
-		"outbox.consumer.dead_lettered": 0, "outbox.consumer.gaps": 0, "outbox.consumer.duplicates": 0,
+		"outbox.consumer.dead_lettered": 0, "outbox.consumer.gaps": 0, "outbox.consumer.forks": 0, "outbox.consumer.duplicates": 0,
 	}
 	var release chan struct{}
 	written := tracetest.NewInMemoryExporter()
@@ -211,5 +212,41 @@ func TestOutcomesThatMatterToOperatorsAreLogged(t *testing.T) {
 	}
 	if n := strings.Count(out.String(), "\n"); n != 4 {
 		t.Errorf("%d lines:\n%s", n, out.String())
+	}
+}
+
+// The events of the history that the store has now are handled in order, and the first one says how many
+// of the handled ones that history does not contain. It is counted and logged.
+func TestForkIsHandledCountedAndLogged(t *testing.T) {
+	var log bytes.Buffer
+	var handled []string
+	reader := sdkmetric.NewManualReader()
+	k := handling.KeyProcessor{Inbox: consumer.NewMemoryInbox(0), Runner: &handling.Runner{
+		Handler: func(_ context.Context, e *consumer.Event) error {
+			handled = append(handled, fmt.Sprint(e.ID, " ", e.Replaced))
+			return nil
+		},
+		Log: slog.New(slog.NewTextHandler(&log, nil)), Meters: sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+	}}
+	if err := errors.Join(k.Init(), k.Load(t.Context(), "k")); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"1", "2", "3", "4", "2", "3'", "3", "4'", "5"} {
+		e := &consumer.Event{ID: id, Key: "k", Sequence: int64(id[0] - '0')}
+		if fresh := k.IsFresh(e); fresh != (id != "2" || len(handled) < 4) {
+			t.Errorf("event %s: next %t", id, fresh)
+		}
+		out := consumer.Outcome{Event: e}
+		if k.Process(t.Context(), &out, &handling.Progress{}); out.Err != nil {
+			t.Error(out.Err)
+		}
+		k.Observe(t.Context(), out)
+	}
+	// 3 was redelivered: it replaces 3' in turn, and 4' follows. Nothing of the new history is missing.
+	if want := []string{"1 0", "2 0", "3 0", "4 0", "3' 2", "3 1", "4' 0", "5 0"}; !slices.Equal(handled, want) {
+		t.Errorf("handled %q, want %q", handled, want)
+	}
+	if n := counts(t, reader)["outbox.consumer.forks"]; n != 2 || !strings.Contains(log.String(), "event of another history handled") {
+		t.Errorf("%d forks are counted; the log is %s", n, &log)
 	}
 }

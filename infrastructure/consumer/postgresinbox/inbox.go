@@ -78,15 +78,27 @@ func (b *Inbox) Last(ctx context.Context, key string) (m consumer.Mark, err erro
 	if errors.Is(err, pgx.ErrNoRows) {
 		return consumer.Mark{}, nil
 	}
+	decode(&m)
 	return m, wrap("read the inbox of key "+key, err)
 }
+
+// The column event_id has Mark.Recent, too, after a line feed. A column of its own would need a
+// migration of tables that adopters have created.
+func encode(m *consumer.Mark) string {
+	if m.Recent == "" {
+		return m.EventID
+	}
+	return m.EventID + "\n" + m.Recent
+}
+
+func decode(m *consumer.Mark) { m.EventID, m.Recent, _ = strings.Cut(m.EventID, "\n") }
 
 // Record implements consumer.Inbox. It does not change a mark that Do has stored.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	ctx, l := limit.Start(ctx, b.timeout)
 	_, err := b.pool.Exec(ctx, `INSERT INTO `+b.table+` AS b (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (consumer, key) DO UPDATE SET sequence = EXCLUDED.sequence, aggregate_version = EXCLUDED.aggregate_version, event_id = EXCLUDED.event_id, handled_at = now()
-		WHERE EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence`, b.consumer, key, m.Sequence, m.AggregateVersion, m.EventID)
+		WHERE EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence OR $6 <> '' AND split_part(b.event_id, E'\n', 1) = $6`, b.consumer, key, m.Sequence, m.AggregateVersion, encode(&m), m.Replaces)
 	return wrap("write the inbox of key "+key, l.End(err))
 }
 
@@ -107,11 +119,14 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 		if err != nil {
 			return err
 		}
+		decode(&last)
 		if v := consumer.Judge(last, e); v == consumer.Duplicate || v == consumer.Stale {
 			return errHandled
 		}
+		e.Replaced = last.Replaced(e)
+		next := last.Next(e)
 		if _, err := tx.Exec(ctx, `UPDATE `+b.table+` SET sequence = $3, aggregate_version = $4, event_id = $5, handled_at = now() WHERE consumer = $1 AND key = $2`,
-			b.consumer, e.InboxKey(), e.Sequence, e.AggregateVersion, e.ID); err != nil {
+			b.consumer, e.InboxKey(), e.Sequence, e.AggregateVersion, encode(&next)); err != nil {
 			return err
 		}
 		return l.Suspend(func() error { return handle(ctx, tx) })

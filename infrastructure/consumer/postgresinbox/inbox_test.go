@@ -3,6 +3,8 @@ package postgresinbox_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -68,6 +70,7 @@ func (b *billing) want(t *testing.T, total int64, last *consumer.Event) {
 	must(t, b.pool.QueryRow(t.Context(), `SELECT coalesce(sum(total), 0)::bigint FROM totals`).Scan(&got))
 	mark, err := b.Last(t.Context(), "k")
 	must(t, err)
+	mark.Recent = ""
 	want := consumer.Mark{}
 	if last != nil {
 		want = last.Mark()
@@ -82,6 +85,7 @@ func TestInbox(t *testing.T) {
 	server := servers.StartPostgres(t)
 	t.Run("each event has one effect", func(t *testing.T) { testEffects(t, newBilling(t, server)) })
 	t.Run("events without sequence are compared by version and id", func(t *testing.T) { testWithoutSequences(t, newBilling(t, server)) })
+	t.Run("a fork is handled once", func(t *testing.T) { testForks(t, newBilling(t, server)) })
 }
 
 func testEffects(t *testing.T, b *billing) {
@@ -181,5 +185,42 @@ func TestInvalidArguments(t *testing.T) {
 		if err := b.Do(t.Context(), e, nil); err == nil {
 			t.Errorf("%+v: no error", e)
 		}
+	}
+}
+
+// The store has lost events 3 and 4, and gives their sequences to others.
+func testForks(t *testing.T, b *billing) {
+	t.Helper()
+	inbox, err := postgresinbox.New(b.pool, "forks", &postgresinbox.Options{Table: "public.feedbox_inbox"})
+	must(t, err)
+	var handled []string
+	do := func(e *consumer.Event) {
+		t.Helper()
+		must(t, inbox.Do(t.Context(), e, func(context.Context, pgx.Tx) error {
+			handled = append(handled, fmt.Sprint(e.ID, " ", e.Replaced))
+			return nil
+		}))
+	}
+	last := func() consumer.Mark {
+		t.Helper()
+		m, err := inbox.Last(t.Context(), event(1).Key)
+		must(t, err)
+		return m
+	}
+	for n := range int64(4) {
+		do(event(n + 1))
+	}
+	before, fork, dead := last(), event(3), event(2)
+	fork.ID, dead.ID = "other", "dead"
+	do(fork)
+	do(fork)                                                        // redelivered
+	must(t, inbox.Record(t.Context(), fork.Key, before.Next(fork))) // by the kit
+	must(t, inbox.Record(t.Context(), fork.Key, before.Next(dead))) // by an owner that was replaced
+	if want := []string{"e1 0", "e2 0", "e3 0", "e4 0", "other 2"}; !slices.Equal(handled, want) || last().EventID != "other" {
+		t.Errorf("handled %q, want %q; the mark %+v", handled, want, last())
+	}
+	must(t, inbox.Record(t.Context(), dead.Key, last().Next(dead))) // a dead letter
+	if m := last(); m.EventID != "dead" || m.Sequence != 2 {
+		t.Errorf("after a dead letter that begins another history the mark is %+v", m)
 	}
 }
