@@ -155,6 +155,7 @@ faults: ## the whole system under every fault, simulated and with real processes
 	if [ $(REPEAT) = yes ]; then \
 	  go test -count=1 -timeout 1h -run RepeatedCreates ./tests/api || failed=1; \
 	  go test -count=1 -timeout 1h ./changefeed ./changefeed/cosmosfeed || failed=1; \
+	  go test -count=1 -timeout 1h -run Failover ./infrastructure/store/postgres || failed=1; \
 	fi; \
 	exit $$failed
 
@@ -166,7 +167,7 @@ truth: ## in each kind of outage, feedbox lag, page, /readyz, metrics and alerts
 nightly: ## what takes hours: the whole check without stamps, all faults at full count, 1,000 seeds, whole suites, every mutant; writes the tables
 	failed=0; \
 	STAMPS=ignore .ci/run || failed=1; \
-	FEEDBOX_FAULT_SCALE=1 BROKER_KILLS=50 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 $(MAKE) faults || failed=1; \
+	FEEDBOX_FAULT_SCALE=1 BROKER_KILLS=50 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 FAILOVER_CYCLES=50 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
 	FEEDBOX_CONFORMANCE=full $(MAKE) conformance-cosmos || failed=1; \
 	$(MAKE) conformance-rust || failed=1; \

@@ -48,6 +48,14 @@
 //	                        ErrRecreated of a read            begins with new leases
 //	restored, or has        a reply that ends before          AheadError, retried: the range is
 //	lost writes             Lease.Reached                     held until Restart
+//	failed over, with the   Page.Term differs from that of    the ownership ends, and the lease is
+//	leases                  Record.Term                       read again, in a new history
+//	on another server       the server in Page.Term           AheadError, held until Restart or Retry
+//
+// A store that keeps leases and documents in one log (Record.Term) needs no operator after a
+// failover. A checkpoint was written to the log after the changes that it covers, so a server that
+// has the checkpoint has the changes. Only positions in the memory of a host may be ahead of it.
+// See term.go.
 //
 // A restored container that has grown past the old position before it is read again is not
 // noticed. Restart its leases in any case.

@@ -49,6 +49,22 @@ func (p *Postgres) Stall(t TB) {
 	}
 }
 
+// PowerOff ends all processes of the server as a loss of power does. Kill ends the parent first. Then
+// a commit that waits for a synchronous standby stops waiting, and others see it for a moment.
+func (p *Postgres) PowerOff(t TB) {
+	t.Helper()
+	parent := p.PID()
+	if err := syscall.Kill(parent, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range p.processes() {
+		if pid != parent {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended already
+		}
+	}
+	p.Kill(t)
+}
+
 // senders returns the processes that send the log to standbys.
 func (p *Postgres) senders(t TB) (pids []int) {
 	t.Helper()

@@ -49,8 +49,8 @@
 // the feed's index once and skips the entries of other ranges without reading their rows. And one open
 // transaction anywhere on the server, if it has written anything, holds back all events.
 // Feed.Held returns for how long, the log warns after 30 s, and feedbox doctor names the
-// transaction. Transaction ids belong to one server, so Verify refuses events that were copied to
-// another one.
+// transaction. Transaction ids belong to one server, so Verify refuses events and leases that were
+// copied to another one.
 //
 // We do not use NOTIFY: it takes one server-wide lock at each commit, which prevents group
 // commit. A read that finds nothing polls again until FeedOptions.Hold has passed: 1 ms after
@@ -126,6 +126,27 @@
 // key is locked until the commit, so transactions of one key follow each other, and two that emit the
 // same keys in another order can deadlock. An open transaction of an adopter holds back the feed like
 // any other.
+//
+// # Failover
+//
+// A promoted standby gives out ids again that its log does not contain:
+//
+//	log of the old primary   ── 45 ── 46 ── lease: 46 ─╳─ 47 ── 48 ── lease: 48
+//	log of the standby       ── 45 ── 46 ── lease: 46 ── promoted ── 47' ── 48' ── 49'
+//
+// A relay that reads on at 48 would miss 47' and 48'. Therefore each statement of the feed returns the
+// term of its server: system_identifier and timeline. The ETag of a lease contains it, too, so a lease
+// that was read before the promotion cannot be written after it. The owner drops its position and
+// reads the lease again. The position that the standby has, 46, is safe: the lease was written after
+// those events, to the same log. Events of about the last second are sent again. What the relay knew
+// of empty ranges is dropped as well.
+//
+// We do not compute a position from the ids at the promotion: no one may be there to record them, and
+// prepared transactions from before it may still commit. We do not begin with the oldest event either,
+// because each planned switchover would repeat all events.
+//
+// A position at or above the highest id of the server (pg_snapshot_xmax) is of another history. The
+// range is held until an operator decides. See RELIABILITY.md for all cases.
 //
 // # Expiry
 //

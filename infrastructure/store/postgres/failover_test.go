@@ -136,6 +136,11 @@ func TestRoleWithoutRightsReadsWithoutTerms(t *testing.T) {
 	must(t, err)
 	t.Cleanup(lean.Close)
 	must(t, lean.Verify(t.Context()))
+	for db, blind := range map[*postgres.DB]bool{db: false, lean: true} {
+		if s, err := db.State(t.Context()); err != nil || s.Blind != blind {
+			t.Errorf("state %+v, error %v; blind should be %t", s, err, blind)
+		}
+	}
 	feed, err := postgres.NewFeed(lean, &postgres.FeedOptions{Ranges: 1})
 	must(t, err)
 	page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange()})
@@ -252,11 +257,14 @@ func (c *cluster) deliver(_ context.Context, change changefeed.Item) error {
 func (c *cluster) failOver(t *testing.T) (ghosts, lost int) {
 	t.Helper()
 	c.more(t, 50)
-	if !c.synchronous {
+	end := c.primary.Kill
+	if c.synchronous {
+		end = c.primary.PowerOff
+	} else {
 		c.primary.Stall(t)
 	}
 	time.Sleep(time.Duration(50+c.random.IntN(400)) * time.Millisecond)
-	c.primary.Kill(t)
+	end(t)
 	c.standby.Promote(t)
 	c.primary, c.standby = c.standby, c.primary
 	c.more(t, 50)

@@ -15,7 +15,8 @@ type State struct {
 	Fsync      bool
 	Pooled     bool   // the address leads to a pooler
 	Commit     string // the database's default of synchronous_commit, which no commit of this package uses
-	Foreign    bool   // events have ids of transactions of another server
+	Foreign    bool   // events or leases have ids of transactions of another server
+	Blind      bool   // the role may not ask for the server's identity or timeline
 	Barred     bool   // the role may not use the schema
 }
 
@@ -36,9 +37,26 @@ func (db *DB) State(ctx context.Context) (s State, err error) {
 	case c == undefinedTable, c == invalidSchema, c == classPrivilege: // or the role may not look into the schema
 		err = db.row(ctx, what, nil, []any{&s.Barred}, `SELECT NOT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1`, db.options.Schema)
 	case err == nil && s.Schema == len(scripts):
-		err = db.row(ctx, what, nil, []any{&s.Foreign}, `SELECT coalesce((SELECT xid FROM feedbox.events ORDER BY xid DESC LIMIT 1) >= pg_snapshot_xmax(pg_current_snapshot()), false)`)
+		s.Foreign, s.Blind, err = db.foreign(ctx, what)
 	}
 	return s, err
+}
+
+// foreign reports whether events or leases have ids that this server has not given out, and whether
+// its term is unknown. A role may have no right to read leases, as one of an API.
+func (db *DB) foreign(ctx context.Context, what string) (foreign, blind bool, err error) {
+	for _, ids := range []string{
+		`SELECT xid FROM feedbox.events ORDER BY xid DESC LIMIT 1`,
+		`SELECT substring(body FROM '(?i)"continuation[a-z]*": *"[\\"]*([0-9]{1,18})')::xid8 FROM feedbox.leases ORDER BY 1 DESC NULLS LAST LIMIT 1`,
+	} {
+		var ahead bool
+		err = db.row(ctx, what, nil, []any{&ahead}, `SELECT coalesce((`+ids+`) >= pg_snapshot_xmax(pg_current_snapshot()), false)`)
+		if foreign = foreign || ahead; err != nil && code(err) != classPrivilege {
+			return foreign, false, err
+		}
+	}
+	term, err := db.termExpression(ctx)
+	return foreign, term != terms[0], err
 }
 
 // Faults returns the problems with which relay and API do not start.
@@ -55,7 +73,7 @@ func (s State) Faults() (wrong []Fault) {
 	if len(wrong) == 0 {
 		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "run feedbox migrate with the role that owns the schema")
 		add(s.Schema > len(scripts), fmt.Sprintf("the schema has version %d, this program knows version %d", s.Schema, len(scripts)), "run the newer program")
-		add(s.Foreign, "the events were copied from another server and have its transaction ids",
+		add(s.Foreign, "events or leases were copied from another server and have its transaction ids",
 			"stop all relays and all programs that store events, empty the table leases, run UPDATE events SET xid = pg_current_xact_id(), and start again: all events are sent once more")
 	}
 	return wrong

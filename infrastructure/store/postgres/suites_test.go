@@ -55,6 +55,14 @@ func TestVerifyComparesTheSchema(t *testing.T) {
 		t.Errorf("with events of another server: %v", err)
 	}
 
+	_, err = pool.Exec(t.Context(), `DELETE FROM events`)
+	must(t, err)
+	must(t, bare.Verify(t.Context()))
+	lease(t, bare, "a", changefeed.FullRange(), 999999999, "")
+	if err := bare.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "copied from another server") {
+		t.Errorf("with leases of another server, and without events: %v", err)
+	}
+
 	// A schema may have any name.
 	odd, err := postgres.Open(url, &postgres.DBOptions{Schema: `odd $$ "name"`})
 	must(t, err)

@@ -121,7 +121,8 @@ func (u Upkeep) sweepEvents(ctx context.Context) error {
 // passed lists which events all processors have handled. Each part of the key space begins at a
 // hash and ends at the next one. Its events are handled up to a transaction: the lowest checkpoint
 // of all leases that overlap the part, whichever processor they belong to. That is 0 without a
-// lease, because a processor may start yet.
+// lease, because a processor may start yet, and while a lease is held because its checkpoint does
+// not belong to this server.
 type passed struct {
 	from    []int32
 	upTo    []uint64
@@ -147,6 +148,9 @@ func (db *DB) passed(ctx context.Context) (p passed, err error) {
 		}
 		if positions[i].hash != wholeTransaction {
 			positions[i].Position--
+		}
+		if l.Lost != 0 || l.Foreign() { // its number means nothing here
+			positions[i].Position = 0
 		}
 		if at := positions[i].Position; at < lowest {
 			lowest, p.slowest = at, l.ID

@@ -64,6 +64,11 @@ func TestSweepKeepsEventsThatAProcessorHasYetToHandle(t *testing.T) {
 	want(30, "without leases")
 	lease(t, db, "a", lower, 0, `"unread":"true"`)
 	want(30, "with an unread range")
+	for why, properties := range map[string]string{"another server": `"term":"8:00000001"`, "a lost history": `"lost":"5"`} {
+		lease(t, db, "a", lower, other, properties)
+		lease(t, db, "a", upper, other, properties)
+		want(30, "while the checkpoints are of "+why)
+	}
 	lease(t, db, "a", lower, other, "")
 	lease(t, db, "a", upper, second, "")
 	lease(t, db, "b", changefeed.FullRange(), first-1, "")

@@ -53,7 +53,12 @@ func (d Doctor) examineServer(ctx context.Context) []operator.Finding {
 		if s.Commit == "off" || s.Commit == "local" {
 			how += fmt.Sprintf("; its default is synchronous_commit = %s, and commits of Feedbox use on", s.Commit)
 		}
-		found = append(found, operator.Fine(check, "PostgreSQL %d, schema version %d%s", s.Server/10000, s.Schema, how))
+		f := operator.Fine(check, "PostgreSQL %d, schema version %d%s", s.Server/10000, s.Schema, how)
+		if s.Blind {
+			f = operator.Fine(check, "the role may not ask for the server's timeline: a failover is not noticed, and may lose events").
+				Is(operator.FindingWarning, "GRANT EXECUTE ON FUNCTION pg_control_system(), pg_current_wal_insert_lsn(), pg_walfile_name(pg_lsn) TO <user>")
+		}
+		found = append(found, f)
 	}
 	return found
 }
