@@ -134,12 +134,13 @@ func (r *Runner) logOutcome(ctx context.Context, o *consumer.Outcome) {
 			warn("event failed; it is retried")
 		}
 	case consumer.Handled:
-		switch {
-		case o.Verdict == consumer.Gap:
+		switch o.Verdict {
+		case consumer.Gap:
 			warn("event handled without an earlier one of its key", "missing", o.Missing)
-		case o.Verdict == consumer.Fork:
+		case consumer.Fork:
 			warn("event of another history handled", "replaced", o.Event.Replaced,
-				"next", "the store has lost events of this key that were handled before: see RELIABILITY, Histories")
+				"next", "the store has lost events of this key that were handled before: see RELIABILITY, Failover and restore of PostgreSQL")
+		case consumer.Fresh, consumer.Duplicate, consumer.Stale:
 		}
 	case consumer.Dropped, consumer.Deferred:
 	}
