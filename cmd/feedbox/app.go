@@ -20,7 +20,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	p := &program{in: in, out: out, errOut: errOut, environ: environ, style: console.NewStyle(out, console.NoColour(environ))}
 	root := group("feedbox", "Contacts with a transactional outbox on Azure Cosmos DB and Service Bus",
 		p.apiCommand(), p.relayCommand(), p.consoleCommand(),
-		p.lagCommand(), p.leasesCommand(), p.parkedCommand(), p.deadLettersCommand(), p.replayCommand(),
+		p.lagCommand(), p.eventsCommand(), p.leasesCommand(), p.parkedCommand(), p.deadLettersCommand(), p.replayCommand(),
 		p.doctorCommand(), p.configCommand(), p.migrateCommand(), p.openAPICommand(),
 	)
 	root.Long = `Contacts with a transactional outbox on Azure Cosmos DB and Service Bus.

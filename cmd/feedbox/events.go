@@ -1,0 +1,138 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
+)
+
+// eventsView is the output form of a page of events.
+type eventsView struct {
+	Events       []listedView `json:"events"`
+	Examined     int         `json:"examined"`
+	Back         time.Time   `json:"back,omitzero"`
+	Continuation string      `json:"continuation,omitempty"`
+}
+
+type listedView struct {
+	ID          string          `json:"id"`
+	Key         string          `json:"key"`
+	Action      string          `json:"action"`
+	Sequence    int64           `json:"sequence,omitempty"`
+	State       operator.Status `json:"state"`
+	CommittedAt time.Time       `json:"committedAt,omitzero"`
+	ParkedAt    time.Time       `json:"parkedAt,omitzero"`
+	Error       string          `json:"error,omitempty"`
+}
+
+const maxEventsLimit = 500
+
+func (p *program) eventsCommand() *cobra.Command {
+	var format console.Format
+	var f operator.EventFilter
+	var state, from, until string
+	cmd := &cobra.Command{
+		Use:   "events",
+		Short: "List the stored events, the newest first",
+		Long: `List the stored events of all keys, the newest first.
+
+STATE is sent if a checkpoint proves it, and unknown if nothing proves a state.
+Waiting events are after the checkpoint. A page examines at most 1000 events; the
+command prints how to continue. Actions and states have no index: give a time or a
+key if few events match. Events that have expired are not listed.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.State = operator.Status(state)
+			if f.Limit < 1 || f.Limit > maxEventsLimit {
+				return usage(cmd, fmt.Errorf("--limit %d: give a number from 1 to %d", f.Limit, maxEventsLimit))
+			}
+			for text, into := range map[*string]*time.Time{&from: &f.From, &until: &f.Until} {
+				if *text == "" {
+					continue
+				}
+				var err error
+				if *into, err = parseWhen(*text); err != nil {
+					return usage(cmd, err)
+				}
+			}
+			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
+				measured, err := o.Measure(ctx)
+				if err != nil {
+					return err
+				}
+				page, err := o.Events(ctx, measured, f)
+				if fault.Is(err, fault.Invalid) {
+					return usage(cmd, err)
+				}
+				if err != nil {
+					return err
+				}
+				return p.showEvents(cmd, format, page)
+			})
+		},
+	}
+	outputFlag(cmd, &format)
+	flags := cmd.Flags()
+	flags.StringVar(&f.Key, "key", "", "only events of this key")
+	flags.StringVar(&f.ID, "id", "", "only the event of this id")
+	flags.StringVar(&f.Action, "action", "", "only events of this action")
+	flags.StringVar(&state, "state", "", "only events in this state: waiting, sent, parked, skipped or unknown")
+	flags.StringVar(&from, "from", "", "only events since this time or age, such as 2h")
+	flags.StringVar(&until, "until", "", "only events before this time or age")
+	flags.IntVar(&f.Limit, "limit", 50, "about the number of events of a page")
+	flags.StringVar(&f.Continuation, "after", "", "continue after the page that printed this")
+	return cmd
+}
+
+func (p *program) showEvents(cmd *cobra.Command, format console.Format, page operator.EventPage) error {
+	v := eventsView{Events: make([]listedView, len(page.Events)), Examined: page.Examined, Back: page.Back.UTC(), Continuation: page.Continuation}
+	table := console.NewTable("STATE", "TIME", "ACTION", "KEY", "SEQUENCE", "EVENT")
+	table.Paint = p.paintStatus(0)
+	var failures []failure
+	for i, e := range page.Events {
+		one := listedView{e.ID, e.Key, e.Action, e.Sequence, e.Status, e.StoredAt.UTC(), e.ParkedAt.UTC(), e.Trouble}
+		v.Events[i] = one
+		sequence := any("–")
+		if one.Sequence > 0 {
+			sequence = one.Sequence
+		}
+		table.Row(one.State, console.Time(cmp.Or(e.StoredAt, e.ParkedAt)), cmp.Or(one.Action, "–"), cmp.Or(one.Key, "–"), sequence, one.ID)
+		failures = append(failures, failure{one.ID, one.Error})
+	}
+	empty := "no event matches"
+	if page.Continuation != "" {
+		empty = fmt.Sprintf("none of these %d events matches", page.Examined)
+	}
+	if err := p.write(format, v, table, empty); err != nil {
+		return err
+	}
+	p.sayFailures(format, failures, "")
+	if page.Continuation == "" || format == console.FormatJSON {
+		return nil
+	}
+	p.say(format, "\n%d events examined, back to %s\nnext: %s", page.Examined, console.Time(page.Back), continued(cmd, page.Continuation))
+	return nil
+}
+
+// quoted returns a text as one word of a shell.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// continued returns the command line of the next page.
+func continued(cmd *cobra.Command, continuation string) string {
+	line := []string{cmd.CommandPath()}
+	for _, name := range []string{"key", "id", "action", "state", "from", "until", "limit"} {
+		if f := cmd.Flags().Lookup(name); f.Changed {
+			line = append(line, "--"+name, quoted(f.Value.String()))
+		}
+	}
+	return strings.Join(append(line, "--after", continuation), " ")
+}
