@@ -35,7 +35,7 @@ type RecentQuery struct {
 type RecentPage struct {
 	Events []RecentEvent
 	// Continuation is "" after the last page. Back is the time to which this page goes back: all
-	// newer events are on it or on earlier pages.
+	// newer events are on it or on earlier pages. It is zero after the last page of all events.
 	Continuation string
 	Back         time.Time
 }
@@ -118,6 +118,7 @@ func (w Windows) Recent(ctx context.Context, q RecentQuery) (page RecentPage, er
 			}
 		}
 		if at.Until <= first && next == "" {
+			page.Back = q.From
 			return page, nil
 		}
 		if len(page.Events) >= q.Limit {
