@@ -79,9 +79,9 @@ type window struct {
 	Dense  int64  `json:"d,omitempty"` // the beginning of the last period that was cut
 }
 
-// Recent implements Lister.
-func (w Windows) Recent(ctx context.Context, q RecentQuery) (page RecentPage, err error) {
-	now, least := time.Now().Add(ahead), w.Least.Microseconds()
+// Recent is the method of Lister at a time.
+func (w Windows) Recent(ctx context.Context, now time.Time, q RecentQuery) (page RecentPage, err error) {
+	now, least := now.Add(ahead), w.Least.Microseconds()
 	at := window{Until: now.UnixMicro(), Length: (ahead + firstWindow).Microseconds()}
 	if !q.Until.IsZero() && q.Until.Before(now) {
 		at = window{Until: q.Until.UnixMicro(), Length: firstWindow.Microseconds()}

@@ -44,7 +44,7 @@ func (s *timed) Recent(ctx context.Context, q relay.RecentQuery) (relay.RecentPa
 			s.had++
 		}
 		return found, "", nil
-	}}.Recent(ctx, q)
+	}}.Recent(ctx, time.Now(), q)
 }
 
 func TestWindowsListTheNewestFirst(t *testing.T) {

@@ -19,7 +19,8 @@ func (p *program) consoleCommand() *cobra.Command {
 		Use:   "console",
 		Short: "Serve the operations page until SIGTERM",
 		Long: `Serve the operations page until SIGTERM: current state, ranges, parked keys with the
-events held to keep their order, the history of an aggregate, members, and the doctor.
+events held to keep their order, the latest events, the timeline of an aggregate,
+members, and the doctor.
 
 It uses the configuration of the relay and reads the metrics of
 FEEDBOX_CONSOLE_METRICS. Without FEEDBOX_AUTH it listens on loopback addresses only.

@@ -18,9 +18,9 @@ import (
 // eventsView is the output form of a page of events.
 type eventsView struct {
 	Events       []listedView `json:"events"`
-	Examined     int         `json:"examined"`
-	Back         time.Time   `json:"back,omitzero"`
-	Continuation string      `json:"continuation,omitempty"`
+	Examined     int          `json:"examined"`
+	Back         time.Time    `json:"back,omitzero"`
+	Continuation string       `json:"continuation,omitempty"`
 }
 
 type listedView struct {

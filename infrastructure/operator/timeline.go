@@ -155,7 +155,7 @@ func (o *Operator) proof(ctx context.Context, s Snapshot) func(e *relay.StoredEv
 			return StatusUnknown
 		}
 		place, err := placer.Place(e.Key)
-		at := slices.IndexFunc(s.Ranges, func(r Range) bool { return r.State == changefeed.LeaseLive && r.Lease.Range.Has(place) })
+		at := slices.IndexFunc(s.Ranges, func(r Range) bool { return r.State == changefeed.LeaseLive && r.Range.Has(place) })
 		if err != nil || at < 0 {
 			return StatusUnknown
 		}

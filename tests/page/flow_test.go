@@ -158,7 +158,7 @@ func TestEveryViewAndAct(t *testing.T) {
 	b.click(`td a[href="/life/`+key+`"]`)
 	b.sees("from creation to reception")
 	b.press("Events")
-	b.sees("of the aggregate")
+	b.sees("The stored events of all keys")
 	b.visit("/events?action=None&from=x")
 	b.sees("A time is an age")
 

@@ -61,7 +61,7 @@ func (s EventStore) Recent(ctx context.Context, q relay.RecentQuery) (page relay
 	return relay.Windows{Least: time.Second, Between: func(ctx context.Context, from, until time.Time, most int, after string) ([]relay.RecentEvent, string, error) {
 		return s.between(ctx, ` AND c._ts >= @from AND c._ts < @until`, most, after,
 			azcosmos.QueryParameter{Name: "@from", Value: from.Unix()}, azcosmos.QueryParameter{Name: "@until", Value: until.Unix()})
-	}}.Recent(ctx, q)
+	}}.Recent(ctx, time.Now(), q)
 }
 
 // between returns at most about most events that fulfil a condition, and the store's continuation.

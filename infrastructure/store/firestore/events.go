@@ -87,5 +87,5 @@ func (r Records) Recent(ctx context.Context, q relay.RecentQuery, listed func(re
 		}
 		found, err := all(ctx, r.DB, what, within, convert)
 		return found, "", err
-	}}.Recent(ctx, q)
+	}}.Recent(ctx, time.Now(), q)
 }
