@@ -20,8 +20,9 @@ func (rabbitMQBroker) open(_ Params, cfg *config.Relay, name string) (operator.B
 		return operator.Broker{}, err
 	}
 	return operator.Broker{
-		Broker: rabbitmq.NewRelayBroker(client, cfg.RabbitMQ.Exchange, cfg.RabbitMQ.Source),
-		Doctor: doctor.New(cfg.RabbitMQ, client),
-		Close:  func(context.Context) error { return client.Close() },
+		Broker:      rabbitmq.NewRelayBroker(client, cfg.RabbitMQ.Exchange, cfg.RabbitMQ.Source),
+		Doctor:      doctor.New(cfg.RabbitMQ, client),
+		DeadLetters: rabbitmq.NewDeadLetters(client),
+		Close:       func(context.Context) error { return client.Close() },
 	}, nil
 }

@@ -29,8 +29,6 @@ type Letters struct {
 	Others func() []string
 	// Eventually waits for a condition.
 	Eventually func(t *testing.T, what string, ok func() bool)
-	// PerKey is the number of letters of a key that can be read at a time; 0: no limit.
-	PerKey int
 }
 
 // lettersHandler dead-letters events until they are accepted.
@@ -85,9 +83,9 @@ func TestDeadLetters(t *testing.T, l Letters) {
 	defer func() { stop() }()
 	read := func() []relayport.DeadLetter {
 		t.Helper()
-		letters, more, err := o.ReadDeadLetters(ctx, l.Consumer, 100)
-		if err != nil || more {
-			t.Fatalf("read: more %v, %v", more, err)
+		letters, _, err := o.ReadDeadLetters(ctx, l.Consumer, 100) // more may arrive meanwhile
+		if err != nil {
+			t.Fatalf("read: %v", err)
 		}
 		return letters
 	}
@@ -136,6 +134,9 @@ func TestDeadLetters(t *testing.T, l Letters) {
 			one.Key != one.Event[:1] || fmt.Sprint(one.Sequence) != one.Event[1:] || len(one.Headers) == 0 {
 			t.Errorf("letter %+v", one)
 		}
+	}
+	if all, more, err := o.ReadDeadLetters(ctx, l.Consumer, 3); len(all) != 3 || more || err != nil {
+		t.Errorf("all letters: %d, more %v, %v", len(all), more, err)
 	}
 	if some, more, err := o.ReadDeadLetters(ctx, l.Consumer, 1); len(some) != 1 || !more || err != nil {
 		t.Errorf("the first letter: %d, more %v, %v", len(some), more, err)

@@ -189,6 +189,7 @@ func event(m *amqp.Delivery) *consumer.Event {
 	e := &consumer.Event{ID: m.MessageId, Action: m.Type, Body: m.Body, DeliveryCount: 1, Properties: m.Headers}
 	handling.ReadProperties(e)
 	handling.ReadCreation(e, m.Headers[HeaderCreatedAt])
+	e.Resubmission, _ = m.Headers[consumer.PropertyResubmission].(string)
 	if failed, ok := m.Headers[headerDeliveryCount].(int64); ok {
 		e.DeliveryCount += int(failed)
 	}

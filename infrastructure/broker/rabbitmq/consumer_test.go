@@ -21,6 +21,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/operator"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
@@ -49,6 +50,11 @@ func (c *cuttable) cut() {
 	}
 	c.conns = nil
 }
+
+// doctor knows that RabbitMQ has no duplicate window.
+type doctor struct{ operator.BrokerDoctor }
+
+func (doctor) Window(context.Context, string) operator.Window { return operator.Window{} }
 
 // consumers is a group of consumers on a server.
 type consumers struct {
@@ -243,6 +249,20 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 			defer mu.Unlock()
 			return slices.Equal(outcomes, want)
 		})
+	})
+
+	t.Run("dead letters are read, resubmitted and discarded", func(t *testing.T) {
+		c := newConsumers(t, server, rabbitmq.Group{Name: "operators", Queues: 2})
+		servers.TestDeadLetters(t, servers.Letters{
+			Port: rabbitmq.NewDeadLetters(c.client), Doctor: doctor{}, Consumer: "operators:2", Publish: c.publish,
+			Start: func(t *testing.T, handler consumer.Handler, inbox consumer.Inbox) func() {
+				return c.start(t, handler, rabbitmq.ConsumerOptions{Options: consumer.Options{Inbox: inbox}})
+			},
+			Eventually: func(t *testing.T, what string, ok func() bool) { testkit.Eventually(t, time.Minute, what, ok) },
+		})
+		if _, err := rabbitmq.NewDeadLetters(c.client).Claim(t.Context(), "operators", nil); err == nil {
+			t.Error("letters may be sent to the queues of another number of queues")
+		}
 	})
 
 	// The handler of one event never returns, and each consumer dies with it. The events that the broker

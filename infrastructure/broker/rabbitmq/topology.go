@@ -66,7 +66,10 @@ func Declare(ctx context.Context, c *Client, exchange string, groups ...Group) e
 			}
 			if err == nil {
 				version, _ := s.Properties["version"].(string)
-				err = g.declare(ch, exchange, version)
+				err = g.declareLetters(ctx, c, limitsDeliveries(version))
+				if err == nil || errors.Is(err, errLimited) {
+					err = g.declare(ch, exchange, version)
+				}
 			}
 			faults = append(faults, err)
 		}
@@ -164,10 +167,31 @@ func limitsDeliveries(version string) bool {
 	return err == nil && n >= 4
 }
 
-func (g Group) declare(ch *amqp.Channel, exchange, version string) error {
-	if _, err := ch.QueueDeclare(g.deadLetters(), true, false, false, false, amqp.Table{"x-queue-type": "quorum"}); err != nil {
+// declareLetters creates the dead-letter queue, on RabbitMQ 4 without the limit of deliveries, because each
+// read of an operator is a delivery. One that an earlier version has created keeps its limit (DeadLetters).
+func (g Group) declareLetters(ctx context.Context, c *Client, unlimited bool) error {
+	args := amqp.Table{"x-queue-type": "quorum"}
+	if unlimited {
+		args["x-delivery-limit"] = int32(-1)
+	}
+	err := c.open(ctx, requestTimeout, func(_ *session, ch *amqp.Channel) error {
+		defer func() { _ = ch.Close() }()
+		_, err := ch.QueueDeclare(g.deadLetters(), true, false, false, false, args)
+		return err
+	})
+	if end, ok := errors.AsType[*amqp.Error](err); ok && end.Code == amqp.PreconditionFailed && unlimited {
+		return errLimited
+	}
+	if err != nil {
 		return fmt.Errorf("declare queue %q: %w", g.deadLetters(), err)
 	}
+	return nil
+}
+
+// errLimited means that the dead-letter queue has a limit of deliveries, or another type.
+var errLimited = errors.New("the dead-letter queue has a limit of deliveries, after which RabbitMQ drops a letter that was only read: move its letters to a queue with x-delivery-limit -1")
+
+func (g Group) declare(ch *amqp.Channel, exchange, version string) error {
 	args := amqp.Table{
 		"x-queue-type": "quorum", "x-single-active-consumer": true,
 		// A full queue refuses new messages, and the relay retries them. By default it would drop
