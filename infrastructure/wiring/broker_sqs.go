@@ -28,7 +28,7 @@ func (sqsBroker) open(_ Params, cfg *config.Relay, _ string) (operator.Broker, e
 	}
 	return operator.Broker{
 		Broker: sqs.NewRelayBroker(client, string(cfg.SQS.QueueURL), cfg.SQS.Source),
-		Doctor: doctor.New(cfg.SQS, client),
+		Doctor: doctor.New(cfg.SQS, client), DeadLetters: sqs.NewDeadLetters(client, string(cfg.SQS.QueueURL)),
 	}, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -151,6 +152,9 @@ func event(m *types.Message) *consumer.Event {
 	e.ID, _ = e.Properties[publish.PropertyID].(string)
 	e.Action, _ = e.Properties[publish.PropertyType].(string)
 	e.ID = cmp.Or(e.ID, m.Attributes["MessageDeduplicationId"])
+	if id, ok := strings.CutPrefix(m.Attributes["MessageDeduplicationId"], resubmissionPrefix); ok {
+		e.Resubmission = id
+	}
 	e.Key = cmp.Or(e.Key, m.Attributes["MessageGroupId"])
 	received, _ := strconv.Atoi(m.Attributes["ApproximateReceiveCount"])
 	e.DeliveryCount = max(1, received)

@@ -19,9 +19,17 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/operator"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
+
+// doctor knows the duplicate window of SQS.
+type doctor struct{ operator.BrokerDoctor }
+
+func (doctor) Window(context.Context, string) operator.Window {
+	return operator.Window{Length: sqs.Window}
+}
 
 // queue is a queue with its consumers.
 type queue struct {
@@ -136,6 +144,18 @@ func testConsumer(t *testing.T, endpoint string) {
 		}
 		<-published
 		ledger.Judge(t, all)
+	})
+
+	t.Run("dead letters are read, resubmitted and discarded", func(t *testing.T) {
+		t.Parallel()
+		q := newQueue(t, endpoint, "operators")
+		servers.TestDeadLetters(t, servers.Letters{
+			Port: sqs.NewDeadLetters(q.client, q.url), Doctor: doctor{}, Consumer: "operators.fifo", Publish: q.publish,
+			Start: func(t *testing.T, handler consumer.Handler, inbox consumer.Inbox) func() {
+				return q.start(t, endpoint, handler, sqs.ConsumerOptions{Options: consumer.Options{Inbox: inbox}, Wait: time.Second})
+			},
+			Eventually: func(t *testing.T, what string, ok func() bool) { testkit.Eventually(t, time.Minute, what, ok) },
+		})
 	})
 
 	t.Run("failed event blocks only its key", func(t *testing.T) {

@@ -72,7 +72,7 @@ func queueName(queueURL string) string { return queueURL[strings.LastIndexByte(q
 func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, cause *consumer.DeadLetterError) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	to, err := c.deadLetterQueue(ctx)
+	to, err := c.knownDeadLetters(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,15 +92,20 @@ func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, cause *cons
 	return err
 }
 
-// deadLetterQueue returns the URL of the queue in the redrive policy.
-func (c *Consumer) deadLetterQueue(ctx context.Context) (url string, err error) {
+// knownDeadLetters returns the URL of the dead-letter queue, which it looks up once.
+func (c *Consumer) knownDeadLetters(ctx context.Context) (url string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.deadLetters != "" {
-		return c.deadLetters, nil
+	if c.deadLetters == "" {
+		c.deadLetters, err = deadLetterQueue(ctx, c.client, c.queue)
 	}
-	found, err := c.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
-		QueueUrl: &c.queue, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameRedrivePolicy},
+	return c.deadLetters, err
+}
+
+// deadLetterQueue returns the URL of the queue in the redrive policy.
+func deadLetterQueue(ctx context.Context, client *sqs.Client, queueURL string) (url string, err error) {
+	found, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: &queueURL, AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameRedrivePolicy},
 	})
 	if err != nil {
 		return "", err
@@ -111,10 +116,9 @@ func (c *Consumer) deadLetterQueue(ctx context.Context) (url string, err error) 
 	if len(parts) != 6 {
 		return "", errors.New("the queue has no redrive policy: set one that names a dead-letter queue")
 	}
-	queue, err := c.client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]})
+	queue, err := client.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: &parts[5], QueueOwnerAWSAccountId: &parts[4]})
 	if err != nil {
 		return "", fmt.Errorf("get the URL of the dead-letter queue: %w", err)
 	}
-	c.deadLetters = *queue.QueueUrl
-	return c.deadLetters, nil
+	return *queue.QueueUrl, nil
 }
