@@ -39,4 +39,7 @@
 // the number of handled events that no longer exist. It may read the aggregate again, or return
 // [DeadLetter], after which the later events of the key are handled. A repetition of a lost event that
 // arrives after a fork is a fork, too, and the next event of the true history another one.
+//
+// An operator can send a dead letter again. Its mark is that of [Event.InboxKey], because the mark of
+// its key says that it was handled.
 package consumer
