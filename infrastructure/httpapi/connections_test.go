@@ -116,6 +116,27 @@ func TestIdleConnectionsAreDisplaced(t *testing.T) {
 	}
 }
 
+// An idle connection of a caller outlasts any number of connections without one, although all have
+// one address.
+func TestConnectionOfACallerIsNotDisplacedByAnonymousOnes(t *testing.T) {
+	a := start(t, &httpapi.Options{Auth: apiKeys(t), MaxConnections: 4})
+	conn := a.dial()
+	for range 2 {
+		_, _ = io.WriteString(conn, "GET /api/contacts HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: rkey\r\n\r\n")
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || response.StatusCode != http.StatusOK {
+			t.Fatalf("the connection of a caller: %v", err)
+		}
+		_, _ = io.Copy(io.Discard, response.Body)
+		_ = response.Body.Close()
+		for range 20 {
+			if !ask(a.dial()) {
+				t.Fatal("a new connection is not served")
+			}
+		}
+	}
+}
+
 // Connections that never send a request are displaced like idle ones.
 func TestSilentConnectionsAreDisplaced(t *testing.T) {
 	a := start(t, &httpapi.Options{MaxConnections: 3})

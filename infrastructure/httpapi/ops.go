@@ -80,7 +80,7 @@ func (o *Ops) Handler() http.Handler { return o.handler }
 // shutdown. Stop it last, because probes should answer while the process drains.
 func (o *Ops) Run(ctx context.Context, listener net.Listener) error {
 	guarded := hostguard.Handler(o.handler, listener, o.options.AllowedHosts...)
-	if err := limit.Serve(ctx, listener, guarded, &limit.Options{Connections: maxOpsConnections, Drain: o.options.DrainTimeout, Logger: o.options.Logger}); err != nil {
+	if err := limit.Serve(ctx, listener, guarded, &limit.Options{Connections: maxOpsConnections, Anonymous: -1, Drain: o.options.DrainTimeout, Logger: o.options.Logger}); err != nil {
 		return fmt.Errorf("ops server: %w", err)
 	}
 	return nil

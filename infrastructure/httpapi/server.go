@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/httpapi/hostguard"
 	"feedbox/infrastructure/httpapi/limit"
 )
@@ -83,8 +84,13 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 	if public, err := url.Parse(s.options.PublicURL); err == nil { // New has checked it
 		allowed = append(slices.Clone(allowed), public.Host)
 	}
+	anonymous := 0
+	if _, open := s.options.Auth.(auth.Open); open {
+		anonymous = -1 // no one has a name
+	}
 	if err := limit.Serve(ctx, listener, hostguard.Handler(s.handler, listener, allowed...), &limit.Options{
 		Connections: s.options.MaxConnections, PerAddress: s.options.MaxConnectionsPerAddress, Drain: s.options.DrainTimeout, Logger: s.options.Logger,
+		Anonymous: anonymous,
 	}); err != nil {
 		return fmt.Errorf("%s: %w", s.name, err)
 	}

@@ -175,8 +175,13 @@ const (
 // listener.
 func (p *Page) Run(ctx context.Context, listener net.Listener) error {
 	p.local.Store(hostguard.Guards(listener))
+	anonymous := 0
+	if _, open := p.options.Auth.(auth.Open); open {
+		anonymous = -1 // no one has a name
+	}
 	return limit.Serve(ctx, listener, p, &limit.Options{
 		Connections: p.options.MaxConnections, PerAddress: p.options.MaxConnectionsPerAddress, Body: bodyTimeout, Head: 32 << 10, Logger: p.options.Log,
-		Drain: drainTimeout, Stopping: p.Close, // first, because the drain would wait for the streams
+		Anonymous: anonymous,
+		Drain:     drainTimeout, Stopping: p.Close, // first, because the drain would wait for the streams
 	})
 }

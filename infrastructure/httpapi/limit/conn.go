@@ -25,9 +25,10 @@ type conn struct {
 	owner   *Listener
 	address string
 
-	share string    // caller, or address without one; guarded by owner.mu, as are the next two
-	state state     // of its request
-	since time.Time // when the state began
+	share     string    // caller, or address without one; guarded by owner.mu, as are the next three
+	state     state     // of its request
+	since     time.Time // when the state began
+	anonymous int       // requests without a caller
 
 	writing atomic.Int64 // when the client took the last byte, in Unix nanoseconds; 0: nothing is to be taken
 	mu      sync.Mutex   // guards last
@@ -53,13 +54,31 @@ func (c *conn) enter(s state) {
 	}
 }
 
-// rank orders the connections of a share: that with the lowest rank is displaced first.
-func (c *conn) rank() int {
-	rank := min(int(c.state), int(receiving))
+// spent counts a request without a caller, and reports whether it must be the last one.
+func (c *conn) spent() bool {
+	c.owner.mu.Lock()
+	defer c.owner.mu.Unlock()
 	if c.share != c.address {
-		rank += 2
+		return false
 	}
-	return rank
+	c.anonymous++
+	return c.owner.options.Anonymous > 0 && c.anonymous >= c.owner.options.Anonymous
+}
+
+// rank orders the connections of a share: that with the lowest rank is displaced first. Without
+// a caller, idle connections do not go first: each connection begins idle, so a new one would
+// displace the one before it, while those that block the server stay.
+func (c *conn) rank(now time.Time) int {
+	switch {
+	case c.stalled(now):
+		return 0
+	case c.share == c.address:
+		return 1
+	case c.state == idle:
+		return 2
+	default:
+		return 3
+	}
 }
 
 // patience is how long a client may take no byte of an answer and keep its protection.

@@ -20,8 +20,9 @@
 //
 // A connection belongs to a share: that of its address, and after [Identify] that of its
 // caller. At the limit a new connection displaces one of the largest share, because those who
-// hold most must not refuse the others. Within the share, connections without a caller come
-// first, then idle ones, then those that have waited longest. So a caller keeps the connections
+// hold most must not refuse the others. Within the share, clients that have taken no byte for 1 s
+// come first, then connections without a caller, then idle ones; among equals the oldest state
+// decides. So a caller keeps the connections
 // of its share whatever the others do, and no part of the limit is reserved for callers that do
 // not come.
 //
@@ -29,7 +30,7 @@
 // unknown. Before that, nothing has happened: a displaced client can repeat it. The number of
 // protected requests must have a limit of its own below that of the connections ([Places]).
 //
-// Pipelined requests are handled in turn. The buffers of the kernel are bounded in both
+// Pipelined requests are handled in turn, and a connection without a caller is closed after 16. The buffers of the kernel are bounded in both
 // directions, so a client that does not read, or sends ahead, costs Buffer bytes for each.
 //
 // # Addresses behind a proxy

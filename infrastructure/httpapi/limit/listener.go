@@ -34,6 +34,9 @@ type Options struct {
 	// Default 15 s and 16 KB.
 	Body time.Duration
 	Head int
+	// Anonymous bounds the requests of a connection without a caller, in Serve; then it is closed.
+	// Default 16, which is more than a browser needs for a page; negative means unlimited.
+	Anonymous int
 	// Drain bounds the graceful shutdown of Serve. Default 20 s. Stopping is called before it;
 	// default none.
 	Drain    time.Duration
@@ -48,6 +51,7 @@ func (o *Options) withDefaults() Options {
 	out.Progress, out.Buffer = cmp.Or(out.Progress, 5*time.Second), cmp.Or(out.Buffer, 32<<10)
 	out.Logger = cmp.Or(out.Logger, slog.New(slog.DiscardHandler))
 	out.Body, out.Head, out.Drain = cmp.Or(out.Body, 15*time.Second), cmp.Or(out.Head, 16<<10), cmp.Or(out.Drain, 20*time.Second)
+	out.Anonymous = cmp.Or(out.Anonymous, 16)
 	return out
 }
 
@@ -125,7 +129,7 @@ func (l *Listener) choose(c *conn, crowded bool) (best *conn) {
 		if crowded && one.address != c.address || one.state == working && !one.stalled(now) {
 			continue
 		}
-		if best == nil || cmp.Or(l.shares[best.share]-l.shares[one.share], one.rank()-best.rank(), one.since.Compare(best.since)) < 0 {
+		if best == nil || cmp.Or(l.shares[best.share]-l.shares[one.share], one.rank(now)-best.rank(now), one.since.Compare(best.since)) < 0 {
 			best = one
 		}
 	}
@@ -191,6 +195,17 @@ func Identify(ctx context.Context, caller string) {
 	l.count(l.shares, c.share)
 	c.share = caller
 	l.shares[caller]++
+}
+
+// closing returns handler, and closes connections without a caller after Options.Anonymous
+// requests, because pipelined requests that are refused or answered for nothing cost work.
+func (l *Listener) closing(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, _ := r.Context().Value(connKey{}).(*conn); c != nil && c.spent() {
+			w.Header().Set("Connection", "close")
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // Protect keeps the connection of a request from being displaced until it is answered.

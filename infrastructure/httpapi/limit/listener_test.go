@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -15,6 +16,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"feedbox/infrastructure/emulator/pipenet"
 )
 
 // An IPv6 caller has one key for its network, in any notation. An IPv4 caller has the same key
@@ -118,24 +121,51 @@ func TestLargestShareLosesAConnection(t *testing.T) {
 	})
 }
 
-func TestIdleConnectionsOfAShareGoFirst(t *testing.T) {
+func TestOrderWithinAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newParty(t, &Options{Connections: 3})
-		p.join("new", "192.0.2.1", "")
-		p.join("receiving", "192.0.2.1", "")
-		p.join("used", "192.0.2.1", "")
-		p.ConnState(p.named("receiving"), http.StateActive)
-		p.ConnState(p.named("used"), http.StateActive)
-		time.Sleep(time.Millisecond)
+		p := newParty(t, &Options{Connections: 4, Progress: time.Hour})
+		p.join("busy", "192.0.2.1", "a")
+		p.join("used", "192.0.2.1", "a")
+		p.join("stalled", "192.0.2.1", "a")
+		p.join("used later", "192.0.2.1", "a")
+		writing := make(chan error, 1)
+		go func() {
+			_, err := p.named("stalled").Write([]byte("an answer"))
+			writing <- err
+		}()
+		time.Sleep(2 * patience)
 		p.ConnState(p.named("used"), http.StateIdle)
 		time.Sleep(time.Millisecond)
-		got := []string{p.join("1", "192.0.2.1", ""), p.join("2", "192.0.2.1", ""), p.join("3", "192.0.2.1", "")}
-		if !slices.Equal(got, []string{"new", "used", "1"}) {
+		p.ConnState(p.named("used later"), http.StateIdle)
+		var got []string
+		for _, name := range []string{"1", "2", "3"} {
+			got = append(got, p.join(name, "192.0.2.9", name))
+		}
+		if !slices.Equal(got, []string{"stalled", "used", "used later"}) {
 			t.Errorf("displaced %v", got)
 		}
-		_ = p.named("receiving").Close()
-		_ = p.named("receiving").Close()
-		if got := p.join("4", "192.0.2.1", ""); got != "" || len(p.open) != 3 || p.shares["from 192.0.2.1"] != 3 {
+		p.named("stalled").reset("end")
+		<-writing
+	})
+}
+
+// A new connection has not had the time to send its request. So it does not go before those that
+// keep the server busy.
+func TestOldestConnectionWithoutACallerGoesFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, &Options{Connections: 3})
+		for _, name := range []string{"1", "2", "3"} {
+			p.join(name, "192.0.2.1", "")
+			p.ConnState(p.named(name), http.StateActive)
+		}
+		time.Sleep(time.Millisecond)
+		got := []string{p.join("4", "192.0.2.1", ""), p.join("5", "192.0.2.1", ""), p.join("6", "192.0.2.1", ""), p.join("7", "192.0.2.1", "")}
+		if !slices.Equal(got, []string{"1", "2", "3", "4"}) {
+			t.Errorf("displaced %v", got)
+		}
+		_ = p.named("6").Close()
+		_ = p.named("6").Close()
+		if got := p.join("8", "192.0.2.1", ""); got != "" || len(p.open) != 3 || p.shares["from 192.0.2.1"] != 3 {
 			t.Errorf("displaced %q with %d open after one was closed, share %v", got, len(p.open), p.shares)
 		}
 	})
@@ -237,6 +267,51 @@ func TestOwnDeadlineEndsASlowWrite(t *testing.T) {
 		n, err := p.named("slow").Write(make([]byte, 1000))
 		if took := time.Since(began); n != 1 || !errors.Is(err, os.ErrDeadlineExceeded) || took != 7*time.Second {
 			t.Errorf("wrote %d bytes in %v: %v", n, took, err)
+		}
+	})
+}
+
+// Pipelined requests without a credential end with their connection. A caller is not affected.
+func TestConnectionWithoutACallerServesFewRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		listener, err := network.Listen("api.test:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Serve(ctx, listener, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if caller := r.Header.Get("Caller"); caller != "" {
+					Identify(r.Context(), caller)
+				}
+			}), nil)
+		}()
+		for caller, want := range map[string]int{"": 16, "ann": 100} {
+			conn, err := network.DialContext(ctx, "tcp", "api.test:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() {
+				_, _ = io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\nCaller: "+caller+"\r\n\r\n", 100))
+			}()
+			got := 0
+			for answers := bufio.NewReader(conn); got < 100; got++ {
+				answer, err := http.ReadResponse(answers, nil)
+				if err != nil {
+					break
+				}
+				_ = answer.Body.Close()
+			}
+			if got != want {
+				t.Errorf("caller %q got %d answers, want %d", caller, got, want)
+			}
+			_ = conn.Close()
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
 	})
 }

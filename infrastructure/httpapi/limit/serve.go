@@ -25,7 +25,7 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, opt
 	// The end of ctx stops accepting, but requests in flight must complete.
 	base := context.WithoutCancel(ctx)
 	server := &http.Server{
-		Handler:                      handler,
+		Handler:                      bounded.closing(handler),
 		ReadHeaderTimeout:            headTimeout,
 		ReadTimeout:                  o.Body,
 		IdleTimeout:                  idleTimeout,

@@ -1,0 +1,220 @@
+// Package attack runs attacks on the real program and counts how often a good caller is served
+// meanwhile. All connections come from one address, as behind an ingress, which is the worst case
+// for the shares of package limit.
+//
+// `go test ./tests/attack` runs small attacks on small limits. `go test ./tests/attack -v -full`
+// runs them at the default limits and prints memory and latencies. -program attacks another
+// binary, such as that of an earlier version.
+package attack
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"feedbox/tests/testkit"
+)
+
+var (
+	full    = flag.Bool("full", false, "attack the default limits, and print memory and latencies")
+	program = flag.String("program", "", "attack this binary of feedbox; default the one of this tree")
+)
+
+func TestMain(m *testing.M) { testkit.Main(m) }
+
+// sized returns small, or large with -full.
+func sized(small, large int) int {
+	if *full {
+		return large
+	}
+	return small
+}
+
+// target is a process under attack.
+type target struct {
+	t       *testing.T
+	process *testkit.Process
+	address string // host:port
+
+	attackers sync.WaitGroup
+	stop      context.CancelFunc
+	ctx       context.Context //nolint:containedctx // of the attackers
+	opened    atomic.Int64    // connections of attackers
+
+	memory, queued int64 // peaks in bytes
+}
+
+// keys returns a list of API keys for the names; that of ann is ann-key.
+func keys(names ...string) string {
+	var all []string
+	for _, name := range names {
+		hash := sha256.Sum256([]byte(name + "-key"))
+		all = append(all, name+":write:"+hex.EncodeToString(hash[:]))
+	}
+	return strings.Join(all, ",")
+}
+
+// start runs `feedbox api` or `feedbox console` on emulators of its own and waits for its
+// address in the log.
+func start(t *testing.T, command string, env ...string) *target {
+	t.Helper()
+	binaries := testkit.Build(t)
+	_, e := testkit.StartDev(t, binaries, testkit.EmulatorPorts("--ephemeral")...)
+	if *program != "" {
+		binaries.Feedbox = *program
+	}
+	env = append(e.ServiceEnv("FEEDBOX_LOG_FORMAT=json", "FEEDBOX_AUTH=apikey", "FEEDBOX_API_LISTEN=127.0.0.1:0", "FEEDBOX_CONSOLE_LISTEN=127.0.0.1:0",
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING="+e.ServiceBusConnectionString, "FEEDBOX_SERVICEBUS_TOPIC="+e.Topic,
+		"FEEDBOX_AUTH_API_KEYS="+keys("ann", "bea", "eve"), "FEEDBOX_CONSOLE_API_KEYS="+keys("ann", "bea")), env...)
+	ctx, stop := context.WithCancel(t.Context())
+	s := &target{t: t, process: testkit.Start(t, "feedbox "+command, binaries.Feedbox, env, command), ctx: ctx, stop: stop}
+	found := regexp.MustCompile(`"(?:api|address)":"(?:http://)?(127\.0\.0\.1:\d+)`)
+	testkit.Eventually(t, time.Minute, "the "+command, func() bool {
+		if s.process.Ended() {
+			t.Fatalf("%s ended: %s", command, s.process.Output())
+		}
+		if m := found.FindStringSubmatch(s.process.Output()); m != nil {
+			s.address = m[1]
+		}
+		return s.address != "" && s.get("/assets/page/page.css", "bea") != 0
+	})
+	t.Cleanup(func() { s.stop(); s.attackers.Wait() })
+	return s
+}
+
+// get requests an address on a new connection and returns the status, 0 without an answer.
+func (s *target) get(path, name string, headers ...string) int {
+	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path, nil)
+	if err != nil {
+		s.t.Error(err)
+		return 0
+	}
+	r.Close = true
+	r.Header.Set("X-Api-Key", name+"-key")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	reply, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(r)
+	if err != nil {
+		return 0
+	}
+	defer reply.Body.Close()
+	if r.Header.Get("Accept") == "text/event-stream" {
+		if _, err := io.ReadFull(reply.Body, make([]byte, 10)); err != nil {
+			return 0
+		}
+		return reply.StatusCode
+	}
+	if _, err := io.Copy(io.Discard, reply.Body); err != nil {
+		return 0
+	}
+	return reply.StatusCode
+}
+
+// attack opens connections, one every pause, that send what script returns and never read. A
+// connection that the server closes is opened again, at most 1,000 in a second: a flood of new
+// connections needs a defence in front of the process. It returns once each was opened.
+func (s *target) attack(connections int, pause time.Duration, script func(i int) string) {
+	var first sync.WaitGroup
+	first.Add(connections)
+	for i := range connections {
+		s.attackers.Go(func() {
+			begun := sync.OnceFunc(first.Done)
+			defer begun()
+			for s.ctx.Err() == nil {
+				s.hold(script(i), begun)
+				wait(s.ctx, 100*time.Millisecond+time.Duration(connections)*time.Millisecond) // at most 1,000 in a second
+			}
+		})
+		wait(s.ctx, pause)
+	}
+	first.Wait()
+}
+
+// hold opens one connection, sends text, and holds it until the server closes it.
+func (s *target) hold(text string, begun func()) {
+	dialer := net.Dialer{Timeout: 10 * time.Second}
+	conn, err := dialer.DialContext(s.ctx, "tcp", s.address)
+	if err != nil {
+		begun()
+		return
+	}
+	defer conn.Close()
+	s.opened.Add(1)
+	_ = conn.(*net.TCPConn).SetReadBuffer(4096) // what the client does not read remains at the server
+	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
+	_, err = io.WriteString(conn, text)
+	begun()
+	for err == nil && s.ctx.Err() == nil {
+		wait(s.ctx, 500*time.Millisecond)
+		_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
+		_, err = io.WriteString(conn, "\r") // fails after a reset
+	}
+}
+
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// serves counts how many of a good caller's calls succeed, and fails the test below 99 %.
+func (s *target) serves(what string, calls int, call func() bool) {
+	s.t.Helper()
+	served := 0
+	var took []time.Duration
+	for i := range calls {
+		began := time.Now()
+		if call() {
+			served++
+		}
+		took = append(took, time.Since(began))
+		if i%10 == 0 {
+			s.measure()
+		}
+		wait(s.ctx, 5*time.Millisecond)
+	}
+	slices.Sort(took)
+	s.t.Logf("%s: %d of %d, median %v, p99 %v; %d connections of attackers opened; peak %d MB resident, %d MB in send queues; log %d KB",
+		what, served, calls, took[calls/2].Round(time.Microsecond), took[calls*99/100].Round(time.Microsecond), s.opened.Load(), s.memory>>20, s.queued>>20, len(s.process.Output())>>10)
+	if served*100 < calls*99 {
+		s.t.Errorf("%s: %d of %d", what, served, calls)
+	}
+}
+
+// measure updates the peaks of memory and send queues.
+func (s *target) measure() {
+	s.memory = max(s.memory, s.process.PeakMemory(s.t))
+	_, port, _ := net.SplitHostPort(s.address)
+	number, _ := strconv.Atoi(port)
+	table, _ := os.ReadFile("/proc/net/tcp") // absent on other systems
+	local := fmt.Sprintf(":%04X", number)
+	var queued int64
+	for line := range strings.Lines(string(table)) {
+		if fields := strings.Fields(line); len(fields) > 4 && strings.HasSuffix(fields[1], local) {
+			sending, _, _ := strings.Cut(fields[4], ":")
+			n, _ := strconv.ParseInt(sending, 16, 64)
+			queued += n
+		}
+	}
+	s.queued = max(s.queued, queued)
+}
