@@ -153,7 +153,9 @@ func (p *Page) reading(next http.Handler) http.Handler {
 // mayStillRead judges a reader again, because a credential expires and roles are taken away.
 // During an outage of the identity provider the last judgement holds.
 func (p *Page) mayStillRead(r *http.Request) bool {
-	who, err := p.options.Auth.Authenticate(r.Context(), p.sessions.credential(r))
+	ctx, cancel := context.WithTimeout(r.Context(), viewTimeout)
+	defer cancel()
+	who, err := p.options.Auth.Authenticate(ctx, p.sessions.credential(r))
 	if errors.Is(err, auth.ErrNoCredential) || errors.Is(err, auth.ErrBadCredential) {
 		return false
 	}

@@ -145,7 +145,9 @@ func TestOrderWithinAShare(t *testing.T) {
 			t.Errorf("displaced %v", got)
 		}
 		p.named("stalled").reset("end")
-		<-writing
+		if <-writing == nil {
+			t.Error("the answer that no one read was written")
+		}
 	})
 }
 
