@@ -1,16 +1,21 @@
 package busemu
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/pipenet"
 )
 
 // frameOf is a frame around raw bytes.
@@ -32,6 +37,49 @@ func works(t *testing.T, srv *Server) {
 	receiver := must(client.NewReceiverForQueue("other", nil))(t)
 	m := must(receiver.ReceiveMessages(ctx, 1, nil))(t)[0]
 	check(t, receiver.CompleteMessage(ctx, m, nil))
+}
+
+// A full listener accepts a new connection in place of the oldest one without a handshake. Those
+// that have finished it stay.
+func TestFullListenerDisplacesUnfinishedHandshakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		listener, err := network.Listen("bus:5672")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv, err := Start(&Options{Listener: listener, AdminAddr: noAddr})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		dial := func() net.Conn {
+			conn, err := network.DialContext(t.Context(), "tcp", "bus:5672")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = conn.SetDeadline(time.Now().Add(time.Second))
+			return conn
+		}
+		nc := dial()
+		p := &peer{t, nc, bufio.NewReader(nc)}
+		go p.write(append(opening(), frameOf(0, (&amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}).Append(nil))...))
+		p.expect(amqp.CodeBegin)
+		silent := make([]net.Conn, maxConnections)
+		for i := range silent {
+			silent[i] = dial()
+			defer silent[i].Close()
+			if i == 0 {
+				time.Sleep(time.Millisecond) // the others are younger
+			}
+		}
+		if _, err := silent[0].Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the oldest connection without a handshake: %v", err)
+		}
+		go p.send(1, &amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10})
+		p.expect(amqp.CodeBegin)
+		_ = nc.Close()
+	})
 }
 
 func TestHostileFrames(t *testing.T) {

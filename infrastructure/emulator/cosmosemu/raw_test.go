@@ -112,6 +112,39 @@ func TestUnfinishedRequestIsClosed(t *testing.T) {
 	}
 }
 
+// reachable is a network in memory that looks like TCP, which other processes reach.
+type reachable struct{ net.Listener }
+
+func (reachable) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081} }
+
+// A client that does not read its answer holds its connection for a bounded time.
+func TestUnreadAnswerEndsTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		listener, err := network.Listen("cosmos:8081")
+		if err != nil {
+			t.Fatal(err)
+		}
+		srv, err := cosmosemu.Start(&cosmosemu.Options{Listener: reachable{listener}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer srv.Close()
+		for wait, answered := range map[time.Duration]bool{29 * time.Second: true, 31 * time.Second: false} {
+			conn, err := network.DialContext(t.Context(), "tcp", "cosmos:8081")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _ = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+			time.Sleep(wait)
+			if _, err := io.ReadFull(conn, make([]byte, 1)); (err == nil) != answered {
+				t.Errorf("read after %v: %v", wait, err)
+			}
+			_ = conn.Close()
+		}
+	})
+}
+
 // A client that sends its whole request before it reads still gets the answer, not a reset.
 func TestRefusalOfALargeBodyIsReadable(t *testing.T) {
 	srv, _ := start(t, nil)
