@@ -49,6 +49,9 @@ type Options struct {
 	// Containers are additional ones besides data, leases and parked, with the same partition key
 	// and TTL as data.
 	Containers []string
+	// IndexingPolicies are the JSON texts of the deployed policies by container. Queries are checked
+	// against them as on Azure. Default: all properties are indexed, without composite indexes.
+	IndexingPolicies map[string]string
 	// Subscriptions are those of the service's consumers, with sessions. The receiver has another.
 	Subscriptions []string
 	// Loopback makes the emulators listen on ports of the loopback interface, for processes that a
@@ -114,7 +117,7 @@ func (s *System) startEmulators() {
 	s.t.Cleanup(client.Close)
 	s.Cosmos = client
 	for _, name := range append([]string{"data", "leases", "parked"}, s.options.Containers...) {
-		props := cosmosemu.ContainerProps{ID: name, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}
+		props := cosmosemu.ContainerProps{ID: name, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, IndexingPolicy: s.options.IndexingPolicies[name]}
 		switch name {
 		case "leases":
 			props.PartitionKey, props.DefaultTTL = []string{"/id"}, 0

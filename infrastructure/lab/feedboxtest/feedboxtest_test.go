@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
 	"feedbox"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/lab/feedboxtest"
@@ -152,6 +154,24 @@ func TestMissingEventsAreReported(t *testing.T) {
 			t.Errorf("%q", failed)
 		}
 	})
+}
+
+// A query works in the test if the deployed policy serves it, and only then.
+func TestQueriesAreCheckedAgainstTheGivenPolicy(t *testing.T) {
+	s := feedboxtest.Start(t, &feedboxtest.Options{
+		Containers: []string{"totals"}, NoRelay: true,
+		IndexingPolicies: map[string]string{"totals": `{"includedPaths":[{"path":"/*"}],"compositeIndexes":[[{"path":"/a"},{"path":"/b"}]]}`},
+	})
+	for name, want := range map[string]bool{"totals": true, "data": false} {
+		c, err := s.Cosmos.NewContainer("shop", name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = c.NewQueryItemsPager("SELECT * FROM c ORDER BY c.a, c.b", azcosmos.NewPartitionKeyString("k"), nil).NextPage(t.Context())
+		if (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 // Other processes reach the emulators over the loopback interface. The service runs a relay of its own.
