@@ -21,6 +21,9 @@
 // then dropped. A dead-lettered or deferred event is recorded afterwards: if it were recorded first
 // and the broker then refused to dead-letter it, the redelivery would be dropped and the event lost.
 //
+// An operator can send a dead letter again. Its mark is that of [Event.InboxKey], because the mark of
+// its key says that it was handled.
+//
 // # Forks
 //
 // A store that fails over to a standby that lags, or is restored, loses events that a consumer may
@@ -39,7 +42,4 @@
 // the number of handled events that no longer exist. It may read the aggregate again, or return
 // [DeadLetter], after which the later events of the key are handled. A repetition of a lost event that
 // arrives after a fork is a fork, too, and the next event of the true history another one.
-//
-// An operator can send a dead letter again. Its mark is that of [Event.InboxKey], because the mark of
-// its key says that it was handled.
 package consumer

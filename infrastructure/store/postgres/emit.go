@@ -6,7 +6,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -104,7 +103,11 @@ func (o Outbox) emit(ctx context.Context, key string, events []Event, exec func(
 	return nil
 }
 
+func emitGrants(schema, role string) string {
+	return fmt.Sprintf("GRANT USAGE ON SCHEMA %[1]s TO %[2]s; GRANT EXECUTE ON FUNCTION %[1]s.emit(text, text, jsonb, interval) TO %[2]s", schema, role)
+}
+
 // EmitGrants returns the SQL that gives a role the right to emit events, and no other.
 func (db *DB) EmitGrants(role string) string {
-	return strings.ReplaceAll(db.in("GRANT USAGE ON SCHEMA "+db.schema()+" TO $role; GRANT EXECUTE ON FUNCTION feedbox.emit(text, text, jsonb, interval) TO $role"), "$role", role)
+	return emitGrants(db.schema(), role)
 }

@@ -110,7 +110,9 @@ func TestRoleThatEmitsHasNoOtherRight(t *testing.T) {
 	t.Parallel()
 	url := database(t)
 	owner, pool := openAt(t, url)
-	emitter, err := pgxpool.New(t.Context(), role(t, pool, url, "emitter"))
+	_, err := pool.Exec(t.Context(), `CREATE ROLE emitter LOGIN`)
+	must(t, err)
+	emitter, err := pgxpool.New(t.Context(), strings.Replace(url, "feedbox@", "emitter@", 1))
 	must(t, err)
 	t.Cleanup(emitter.Close)
 	emit := func() error {

@@ -228,7 +228,8 @@ func TestEveryTableBelongsToARole(t *testing.T) {
 	objects, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	must(t, err)
 	for _, object := range objects {
-		if !strings.Contains(postgres.Roles("feedbox"), `"feedbox".`+object+" TO ") {
+		// Only the function emit uses keys, with the rights of its owner.
+		if object != "keys" && !strings.Contains(postgres.Roles("feedbox"), `"feedbox".`+object+" TO ") {
 			t.Errorf("no role may use %s", object)
 		}
 	}

@@ -50,7 +50,7 @@ GRANT USAGE ON SCHEMA %[2]s TO %[1]s;
 			b.WriteString(grant(in, object, rights[process][object], role) + ";\n")
 		}
 	}
-	b.WriteString("\nCOMMIT;\n")
+	b.WriteString("\nCOMMIT;\n\n-- A role that emits events in its own transactions needs nothing but:\n-- " + emitGrants(in, "<role>") + ";\n")
 	return b.String()
 }
 
