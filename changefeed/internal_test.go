@@ -2,6 +2,8 @@ package changefeed
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -59,5 +61,65 @@ func TestRecordOfAnotherTermIsNotAdopted(t *testing.T) {
 	}
 	if err := k.write(t.Context()); !errors.Is(err, ErrLeaseLost) {
 		t.Errorf("%v, want the lease to be lost", err)
+	}
+}
+
+// An item has its answer, or else the call's outcome, which blames none of several items.
+func TestVerdictsAfterACall(t *testing.T) {
+	failed, refuses := errors.New("failed"), Refuse(errors.New("refused"))
+	until := time.Unix(100, 0)
+	waits := WaitUntil(until, errors.New("waits"))
+	ok, silent := verdict{kind: done}, verdict{err: errUnanswered}
+	for name, c := range map[string]struct {
+		items   int
+		answers map[int]error
+		call    error
+		want    []verdict
+		first   error
+	}{
+		"all is done":                        {2, nil, nil, nil, nil},
+		"each is done":                       {2, map[int]error{0: nil, 1: nil}, nil, []verdict{ok, ok}, nil},
+		"the call failed":                    {2, nil, failed, []verdict{{err: failed}, {err: failed}}, failed},
+		"one was refused by the call":        {1, nil, refuses, []verdict{{kind: refused, err: refuses}}, refuses},
+		"one of several was refused":         {2, nil, refuses, []verdict{{err: refuses}, {err: refuses}}, refuses},
+		"the call waits":                     {2, nil, waits, []verdict{{err: waits, outside: true, notBefore: until}, {err: waits, outside: true, notBefore: until}}, waits},
+		"the first is not answered for":      {2, map[int]error{1: nil}, nil, []verdict{silent, ok}, errUnanswered},
+		"the last is not answered for":       {2, map[int]error{0: nil}, nil, []verdict{ok, silent}, errUnanswered},
+		"one is answered for, then it fails": {2, map[int]error{0: nil}, failed, []verdict{ok, {err: failed}}, failed},
+		"an answer before silence":           {3, map[int]error{1: failed, 2: nil}, nil, []verdict{silent, {kind: waiting, err: failed}, ok}, failed},
+		"the first of two answers":           {2, map[int]error{0: failed, 1: refuses}, nil, []verdict{{kind: waiting, err: failed}, {kind: refused, err: refuses}}, failed},
+		"one waits until a time":             {2, map[int]error{0: waits, 1: nil}, nil, []verdict{{kind: waiting, err: waits, outside: true, notBefore: until}, ok}, waits},
+	} {
+		b := Batch{Items: make([]Item, c.items), answers: &answers{}}
+		for i, err := range c.answers {
+			b.Answer(i, err)
+		}
+		got := b.verdicts(c.call)
+		if !slices.Equal(got, c.want) || !errors.Is(firstFailure(got), c.first) || (firstFailure(got) == nil) != (c.first == nil) {
+			t.Errorf("%s: %+v, first %v; want %+v, %v", name, got, firstFailure(got), c.want, c.first)
+		}
+	}
+}
+
+func TestNilErrorIsDone(t *testing.T) {
+	if err := Refuse(nil); err != nil {
+		t.Errorf("Refuse(nil) is %v", err)
+	}
+	if err := WaitUntil(time.Now(), nil); err != nil {
+		t.Errorf("WaitUntil(t, nil) is %v", err)
+	}
+}
+
+func TestAnswerForMissingItemPanics(t *testing.T) {
+	for _, i := range []int{-1, 2} {
+		b := Batch{Items: make([]Item, 2), answers: &answers{}}
+		func() {
+			defer func() {
+				if got, want := recover(), fmt.Sprintf("changefeed: answer for item %d of a batch of 2", i); got != want {
+					t.Errorf("item %d: panic %v, want %q", i, got, want)
+				}
+			}()
+			b.Answer(i, nil)
+		}()
 	}
 }

@@ -42,7 +42,7 @@ func TestEveryConfirmationHasTheYesFlag(t *testing.T) {
 			continue
 		}
 		confirming++
-		for command, way := range map[string]string{"replay.go": "replay_", "parked_retry.go": "parked_retry_"} {
+		for command, way := range map[string]string{"replay.go": "replay_", "parked_retry.go": "parked_retry_", "deadletters.go": "deadletters_"} {
 			if strings.HasPrefix(name, way) { // one command in several files
 				flagged = declaresYes(t, command)
 			}
