@@ -155,7 +155,7 @@ func TestEveryViewAndAct(t *testing.T) {
 	b.fill("key", key)
 	b.press("Show")
 	b.sees("1 events examined")
-	b.click(`td a[href="/life/`+key+`"]`)
+	b.click(`td a[href="/life/` + key + `"]`)
 	b.sees("from creation to reception")
 	b.press("Events")
 	b.sees("The stored events of all keys")

@@ -12,7 +12,7 @@ import (
 
 // Recent is the test suite of a relay.Lister. add stores some events of a key, each with an id of its
 // own. The store is empty and may have times of whole seconds.
-func Recent(t *testing.T, store relay.Lister, add func(key string, events int)) { //nolint:forbidigo // a test suite: the times are those of a real store
+func Recent(t *testing.T, store relay.Lister, add func(key string, events int)) {
 	t.Helper()
 	began := time.Now().Truncate(time.Second)
 	list := func(what string, q relay.RecentQuery, between func()) (ids []string) {

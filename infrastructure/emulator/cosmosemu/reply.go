@@ -51,7 +51,7 @@ var programVersion = []string{"version=feedbox-emulator"}
 func (x *request) setCommon(h http.Header) {
 	h[replyGatewayVersion], h[replyServiceVersion] = programVersion, programVersion
 	h[replyReadRegions], h[replyStateChange] = x.account.readRegions, x.account.started
-	if lsn := h[replyLSN]; lsn != nil {
+	if lsn := h[replyLSN]; lsn != nil { //nolint:staticcheck // the service writes this name in lower case
 		h[replyLocalLSN], h[replyAckedLSN], h[replyAckedLocalLSN], h[replyCommittedLSN] = lsn, lsn, lsn, lsn
 	}
 }
