@@ -103,7 +103,8 @@ const (
 	maxReads = 10
 )
 
-func parseGroup(name string) (Group, error) {
+// ParseGroup reads a group from NAME or NAME:QUEUES.
+func ParseGroup(name string) (Group, error) {
 	name, queues, given := strings.Cut(name, ":")
 	g := Group{Name: name}
 	if given {
@@ -127,7 +128,7 @@ type letterQueue struct {
 
 // open gets letters until enough returns true or there are none left.
 func (d *DeadLetters) open(ctx context.Context, consumerName string, enough func(q *letterQueue) bool) (*letterQueue, error) {
-	g, err := parseGroup(consumerName)
+	g, err := ParseGroup(consumerName)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +197,7 @@ func (d *DeadLetters) Read(ctx context.Context, consumerName string, limit int) 
 
 // Claim implements relayport.DeadLetters.
 func (d *DeadLetters) Claim(ctx context.Context, consumerName string, ids []string) (relayport.LetterClaim, error) {
-	g, err := parseGroup(consumerName)
+	g, err := ParseGroup(consumerName)
 	if err == nil {
 		err = g.checkCount(ctx, d.client) // a resubmission would go to the wrong queue
 	}

@@ -183,10 +183,13 @@ func checkRabbitMQ(report *report, c RabbitMQ) {
 		report.addNoBroker(name, "is required with FEEDBOX_BROKER=rabbitmq", hint)
 		return
 	}
-	if u, err := url.Parse(c.URL.Reveal()); err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps" {
-		report.add(name, "is not an amqp or amqps URL", hint)
+	for _, member := range c.Members() {
+		if u, err := url.Parse(member); err != nil || u.Host == "" || u.Scheme != "amqp" && u.Scheme != "amqps" {
+			report.add(name, "is not an amqp or amqps URL", hint+"; those of several members of a cluster are separated by commas")
+			return
+		}
+		report.refusePlain(name, member, "amqp", "amqps")
 	}
-	report.refusePlain(name, c.URL.Reveal(), "amqp", "amqps")
 }
 
 func checkSQS(report *report, c SQS) {

@@ -1,6 +1,9 @@
 package config
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // The values of Store.
 const (
@@ -73,9 +76,18 @@ func (s ServiceBus) IsSet() bool { return s.ConnectionString.IsSet() != (s.Names
 
 // RabbitMQ names the broker and the exchange. Only the relay uses it.
 type RabbitMQ struct {
-	URL      Secret `env:"URL" doc:"URL of RabbitMQ with user and password: amqps://user:password@host/vhost"`
+	URL      Secret `env:"URL" doc:"URL of RabbitMQ with user and password: amqps://user:password@host/vhost; those of several members of a cluster are separated by commas"`
 	Exchange string `env:"EXCHANGE" envDefault:"contacts" doc:"direct exchange that receives the events"`
 	Source   string `env:"SOURCE" doc:"app id of the messages, at most 255 bytes; default / and the name of the exchange"`
+}
+
+// Members returns the URLs of the members of the cluster.
+func (r RabbitMQ) Members() []string {
+	members := strings.Split(r.URL.Reveal(), ",")
+	for i := range members {
+		members[i] = strings.TrimSpace(members[i])
+	}
+	return members
 }
 
 // SQS names the queue. Only the relay uses it. The credential is that of the AWS SDK:

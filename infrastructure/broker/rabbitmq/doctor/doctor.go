@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"time"
 
 	"feedbox/application/relay"
@@ -17,10 +18,14 @@ import (
 type Doctor struct {
 	cfg    config.RabbitMQ
 	client *rabbitmq.Client
+	groups []string
 }
 
 // New returns the doctor of the exchange in cfg. It does no I/O.
-func New(cfg config.RabbitMQ, client *rabbitmq.Client) *Doctor { return &Doctor{cfg, client} }
+// groups are the consumers' groups, as in FEEDBOX_CONSUMERS.
+func New(cfg config.RabbitMQ, client *rabbitmq.Client, groups ...string) *Doctor {
+	return &Doctor{cfg, client, groups}
+}
 
 // Window implements operator.BrokerDoctor. It is zero, because RabbitMQ does not detect duplicates.
 func (d *Doctor) Window(context.Context, string) operator.Window { return operator.Window{} }
@@ -32,13 +37,53 @@ func (d *Doctor) Consumers(context.Context, string) ([]string, error) {
 
 // Examine implements operator.BrokerDoctor.
 func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, _ time.Duration) {
-	host := ""
-	if u, err := url.Parse(d.cfg.URL.Reveal()); err == nil { // validated by the configuration
-		host = u.Hostname()
+	for _, member := range d.cfg.Members() {
+		host := ""
+		if u, err := url.Parse(member); err == nil { // validated by the configuration
+			host = u.Hostname()
+		}
+		if !step(operator.LookUp("rabbitmq dns", host, "FEEDBOX_RABBITMQ_URL")) {
+			return
+		}
 	}
-	if step(operator.LookUp("rabbitmq dns", host, "FEEDBOX_RABBITMQ_URL")) {
-		step(d.examineExchange)
+	if step(d.examineExchange) && len(d.groups) > 0 {
+		step(d.examineGroups)
 	}
+}
+
+// examineGroups looks for the queues of the groups: events for a queue that was deleted count as sent,
+// because other groups receive them.
+func (d *Doctor) examineGroups(ctx context.Context) (found []operator.Finding) {
+	for _, name := range d.groups {
+		check := "group " + name
+		g, err := rabbitmq.ParseGroup(name)
+		if err != nil {
+			found = append(found, operator.Fine(check, "%v", err).Is(operator.FindingFailed, "correct FEEDBOX_CONSUMERS"))
+			continue
+		}
+		queues, err := rabbitmq.Inspect(ctx, d.client, g)
+		if err != nil {
+			found = append(found, operator.Fine(check, "%v", err).Is(operator.FindingUnknown, ""))
+			continue
+		}
+		var missing []string
+		waiting, consumed := 0, 0
+		for _, q := range queues[:len(queues)-1] {
+			if !q.Exists {
+				missing = append(missing, q.Name)
+			}
+			if waiting += q.Messages; q.Consumers > 0 {
+				consumed++
+			}
+		}
+		f := operator.Fine(check, "%d queues, %d of them with a consumer, %d events wait, %d dead letters", len(queues)-1, consumed, waiting, queues[len(queues)-1].Messages)
+		if len(missing) > 0 {
+			f = operator.Fine(check, "without the queues %s: their events are lost to this group", strings.Join(missing, ", ")).
+				Is(operator.FindingFailed, "call rabbitmq.Declare for the group, then send the events of that time again: feedbox replay --from TIME")
+		}
+		found = append(found, f)
+	}
+	return found
 }
 
 // advice contains the next step for each reason of an error.

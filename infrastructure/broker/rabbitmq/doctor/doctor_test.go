@@ -14,7 +14,7 @@ import (
 )
 
 // examine returns the findings of an exchange.
-func examine(t *testing.T, url, exchange string) (found []operator.Finding) {
+func examine(t *testing.T, url, exchange string, groups ...string) (found []operator.Finding) {
 	t.Helper()
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: url})
 	if err != nil {
@@ -25,7 +25,7 @@ func examine(t *testing.T, url, exchange string) (found []operator.Finding) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	b := doctor.New(cfg, client)
+	b := doctor.New(cfg, client, groups...)
 	b.Examine(func(e operator.Examination) bool {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -56,8 +56,19 @@ func TestExamineReportsHowToFixTheExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = client.Close() }()
-	if err := rabbitmq.Declare(t.Context(), client, "orders"); err != nil {
+	if err := rabbitmq.Declare(t.Context(), client, "orders", rabbitmq.Group{Name: "billing", Queues: 2}); err != nil {
 		t.Fatal(err)
+	}
+	found := examine(t, server.URL, "orders", "billing:2")
+	if len(found) != 4 || found[3].Status != operator.FindingOK || !strings.Contains(found[3].Detail, "2 queues, 0 of them with a consumer, 0 events wait") {
+		t.Errorf("a group: %+v", found)
+	}
+	// Its other queue still takes events, so nothing else shows the loss.
+	if _, err := server.Control(t.Context(), "delete_queue", "billing.1"); err != nil {
+		t.Fatal(err)
+	}
+	if found = examine(t, server.URL, "orders", "billing:2"); len(found) != 4 || found[3].Status != operator.FindingFailed || !strings.Contains(found[3].Detail, "billing.1") {
+		t.Errorf("a group without one of its queues: %+v", found)
 	}
 	if found := examine(t, server.URL, "orders"); len(found) != 3 || found[1].Status != operator.FindingOK {
 		t.Errorf("all well: %+v", found)
