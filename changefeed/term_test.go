@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,8 +16,16 @@ import (
 // server has the feed and the leases, so that a failover affects both.
 type server struct {
 	w    *world
-	term string
+	term atomic.Value // a string
 }
+
+func newServer(w *world, term string) *server {
+	s := &server{w: w}
+	s.term.Store(term)
+	return s
+}
+
+func (s *server) current() string { return s.term.Load().(string) }
 
 type serverStore struct {
 	changefeed.LeaseStore
@@ -26,14 +35,14 @@ type serverStore struct {
 func (s serverStore) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
 	records, err := s.LeaseStore.List(ctx, prefix)
 	for i := range records {
-		records[i].Term = s.term
+		records[i].Term = s.current()
 	}
 	return records, err
 }
 
 func (s serverStore) Read(ctx context.Context, id string) (changefeed.Record, error) {
 	r, err := s.LeaseStore.Read(ctx, id)
-	r.Term = s.term
+	r.Term = s.current()
 	return r, err
 }
 
@@ -45,7 +54,7 @@ type serverFeed struct {
 func (f serverFeed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
 	page, err := f.Feed.Read(ctx, req)
 	if err == nil {
-		page.Term = f.term
+		page.Term = f.current()
 	}
 	return page, err
 }
@@ -81,6 +90,7 @@ func (s *server) records() []changefeed.Record {
 // ETags of the records were never used before.
 func (s *server) failOver(term string, older []changefeed.Record, lsn int64) {
 	s.w.t.Helper()
+	synctest.Wait() // no host is between two requests
 	var errs []error
 	for _, r := range s.records() {
 		errs = append(errs, s.w.store.Delete(s.w.t.Context(), r.ID, r.ETag))
@@ -93,7 +103,7 @@ func (s *server) failOver(term string, older []changefeed.Record, lsn int64) {
 		s.w.t.Fatal(err)
 	}
 	s.w.feed.Restore(lsn)
-	s.term = term
+	s.term.Store(term)
 }
 
 // A checkpoint in the memory of a host covers changes that the new server does not have, and their
@@ -102,7 +112,7 @@ func TestFailoverOfFeedAndLeasesContinuesFromTheStoredCheckpoint(t *testing.T) {
 	for _, running := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 2)
-			s := &server{w: w, term: "7:1"}
+			s := newServer(w, "7:1")
 			stop := s.start(&changefeed.Options{Host: "a"})
 			w.put(40, 5)
 			eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 40 })
@@ -134,7 +144,7 @@ func TestFailoverOfFeedAndLeasesContinuesFromTheStoredCheckpoint(t *testing.T) {
 func TestLeaseThatWasLostInAFailoverBeginsAtTheStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		s := &server{w: w, term: "7:1"}
+		s := newServer(w, "7:1")
 		stop := s.start(&changefeed.Options{Host: "a"})
 		w.put(40, 5)
 		eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 40 })
@@ -161,7 +171,7 @@ func TestPositionOfAnotherServerHoldsTheRange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t, 1)
-				s := &server{w: w, term: "7:1"}
+				s := newServer(w, "7:1")
 				stop := s.start(&changefeed.Options{Host: "a"})
 				w.put(40, 5)
 				eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 40 })
@@ -192,7 +202,7 @@ func TestPositionOfAnotherServerHoldsTheRange(t *testing.T) {
 func TestTermsOfUnrelatedServersAreNotCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2)
-		leases := &server{w: w, term: "8:1"}
+		leases := newServer(w, "8:1")
 		p, err := changefeed.New(w.feed, serverStore{w.store, leases}, w.got, &changefeed.Options{Host: "a"})
 		if err != nil {
 			t.Fatal(err)

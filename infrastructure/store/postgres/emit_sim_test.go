@@ -301,7 +301,7 @@ func (m *model) Publish(_ context.Context, groups []relay.Group) error {
 
 // look is poll for one reader, with readQuery on the model.
 func (m *model) look(_ context.Context, readers ...reader) (*found, error) {
-	r, seen, horizon := readers[0], &found{}, m.ended+1
+	r, seen, horizon := readers[0], &found{ahead: m.ended + 1}, m.ended+1
 	for _, s := range m.running {
 		if s.id > 0 {
 			horizon = min(horizon, s.id)

@@ -21,6 +21,7 @@ import (
 	"feedbox/infrastructure/store/recordstore"
 	"feedbox/infrastructure/store/recordstore/parked"
 	"feedbox/infrastructure/store/recordstore/recordstoretest"
+	"feedbox/infrastructure/store/unitofwork"
 )
 
 // A database with parked keys is migrated from version 1, in which gates had columns in place of a
@@ -122,7 +123,8 @@ var work = map[string]func(t *testing.T, db *postgres.DB, owner *pgxpool.Pool) e
 		_, err = work.Commit(t.Context())
 		_, err2 := (recordstore.AuditReader{Store: postgres.Records{DB: db}}).Audit(t.Context(), id, 2, "", "")
 		_, err3 := work.FindRequest(t.Context(), id, "r")
-		return errors.Join(err, err2, err3, db.Verify(t.Context()))
+		_, _, err4 := (postgres.Records{DB: db}).Saved(t.Context(), &recordstore.Change{Change: &unitofwork.Change{ID: id}}) // after a lost answer
+		return errors.Join(err, err2, err3, err4, db.Verify(t.Context()))
 	},
 	"relay": func(t *testing.T, db *postgres.DB, owner *pgxpool.Pool) error {
 		ctx, all := t.Context(), []error{}

@@ -68,7 +68,7 @@ func (p Parked) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[
 		keys[i], ids[i] = e.Key, e.ID
 	}
 	found, err := all[relay.EventRef](ctx, p.DB, "find skipped events",
-		`SELECT key, id FROM unnest($1::text[], $2::text[]) AS asked (key, id) JOIN parked USING (key, id) WHERE skipped IS NOT NULL`, keys, ids)
+		`SELECT key, id FROM unnest($1::text[], $2::text[]) AS asked (key, id) JOIN feedbox.parked USING (key, id) WHERE skipped IS NOT NULL`, keys, ids)
 	for _, e := range found {
 		skipped[e] = true
 	}

@@ -11,7 +11,7 @@ import (
 // recentQuery returns events in the opposite order of the feed, after a position. It reads the index
 // events_feed backward and sorts only the events of one transaction and key. So a page reads as many
 // rows as it returns, however many events there are.
-const recentQuery = `SELECT xid::text::bigint AS lsn, hash, key, id, document, stored_at AS at FROM events
+const recentQuery = `SELECT xid::text::bigint AS lsn, hash, key, id, document, stored_at AS at FROM feedbox.events
 WHERE (xid, hash, id) < ($1::xid8, $2, $3) AND stored_at < $4 AND ` + live + `
 ORDER BY xid DESC, hash DESC, id DESC LIMIT $5`
 
@@ -69,13 +69,13 @@ func (r Records) Recent(ctx context.Context, q relay.RecentQuery, listed func(re
 // the earliest of some events, because one of a long transaction is later than its place.
 func (r Records) before(ctx context.Context, t time.Time) (uint64, error) {
 	var low, high uint64
-	err := r.DB.row(ctx, "find the end of the feed", nil, []any{&low, &high}, `SELECT coalesce((SELECT xid FROM events ORDER BY xid LIMIT 1), '0'),
-		coalesce((SELECT xid FROM events ORDER BY xid DESC LIMIT 1), '0')`)
+	err := r.DB.row(ctx, "find the end of the feed", nil, []any{&low, &high}, `SELECT coalesce((SELECT xid FROM feedbox.events ORDER BY xid LIMIT 1), '0'),
+		coalesce((SELECT xid FROM feedbox.events ORDER BY xid DESC LIMIT 1), '0')`)
 	for high++; err == nil && low < high; {
 		middle := low + (high-low)/2
 		var earliest *time.Time
 		if err = r.DB.row(ctx, "find the events of a time", nil, []any{&earliest},
-			`SELECT min(stored_at) FROM (SELECT stored_at FROM events WHERE xid >= $1::xid8 ORDER BY xid LIMIT 16) next`, middle); err != nil {
+			`SELECT min(stored_at) FROM (SELECT stored_at FROM feedbox.events WHERE xid >= $1::xid8 ORDER BY xid LIMIT 16) next`, middle); err != nil {
 			return 0, err
 		}
 		if earliest == nil || !earliest.Before(t) {
