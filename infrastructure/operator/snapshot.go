@@ -90,9 +90,9 @@ func (o *Operator) Lags(ctx context.Context) ([]changefeed.RangeLag, error) {
 }
 
 // Handled returns the time before which all changes were handled, by the store's clock; zero if
-// the lag of a range is unknown.
+// the lag of a range is unknown, or there are no leases yet, so that nothing was handled.
 func (s Snapshot) Handled() time.Time {
-	if s.Unknown > 0 {
+	if s.Unknown > 0 || len(s.Ranges) == 0 {
 		return time.Time{}
 	}
 	handled := s.At

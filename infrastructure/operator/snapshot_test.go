@@ -151,3 +151,10 @@ func TestConditionOfRange(t *testing.T) {
 		}
 	}
 }
+
+// Before the first relay there are no leases, so nothing proves that an event was sent.
+func TestWithoutLeasesNothingWasHandled(t *testing.T) {
+	if handled := (Snapshot{At: time.Now()}).Handled(); !handled.IsZero() {
+		t.Errorf("all before %s counts as handled", handled)
+	}
+}
