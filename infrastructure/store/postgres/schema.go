@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -24,13 +25,25 @@ var expiringScript string
 //go:embed migrations/0004_emit.sql
 var emitScript string
 
-// scripts create the schema, one script per version.
-var scripts = []string{outboxScript, gatesScript, expiringScript, emitScript}
+// scripts create the schema, one script per version. compatible is the oldest version whose programs
+// can go on with the schema, and can start again: a script first adds what new programs need, and a
+// script of a later version removes what no program needs any more.
+var scripts = []struct {
+	sql        string
+	compatible int
+}{{outboxScript, 1}, {gatesScript, 2}, {expiringScript, 2}, {emitScript, 2}}
 
-const schemaVersion = `SELECT coalesce(max(version), 0) FROM feedbox.schema_version`
+// schemaVersion returns the version of the schema, and the oldest one whose programs can use it.
+// Earlier releases did not store the latter.
+const schemaVersion = `SELECT version, coalesce((to_jsonb(v)->>'compatible')::int, version) FROM feedbox.schema_version AS v ORDER BY version DESC LIMIT 1`
+
+// lockTimeout bounds the wait of a migration for the lock of a table. Statements that need the table
+// later wait for the migration, so a long transaction would otherwise stop all writers.
+const lockTimeout = 5 * time.Second
 
 // Migrate creates the schema or migrates it to this version. Several processes may call it at the
-// same time.
+// same time. Programs of earlier versions go on meanwhile, unless the release notes say otherwise. If
+// a transaction keeps a table locked, Migrate changes nothing and fails after 5 s; repeat it.
 func (db *DB) Migrate(ctx context.Context) error {
 	ctx = withLimit(ctx, migrateTimeout)
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
@@ -49,12 +62,19 @@ func (db *DB) Migrate(ctx context.Context) error {
 				return err
 			}
 		}
-		var version int
-		if err := tx.QueryRow(ctx, db.in(schemaVersion)).Scan(&version); err != nil {
+		var version, compatible int
+		if err := tx.QueryRow(ctx, db.in(schemaVersion)).Scan(&version, &compatible); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if version >= len(scripts) {
+			return nil
+		}
+		if _, err := tx.Exec(ctx, fmt.Sprintf(`SET LOCAL lock_timeout = %d; ALTER TABLE schema_version ADD COLUMN IF NOT EXISTS compatible integer`, lockTimeout.Milliseconds())); err != nil {
 			return err
 		}
 		for ; version < len(scripts); version++ {
-			if _, err := tx.Exec(ctx, scripts[version]+fmt.Sprintf(`INSERT INTO schema_version (version) VALUES (%d)`, version+1)); err != nil {
+			next := scripts[version]
+			if _, err := tx.Exec(ctx, next.sql+fmt.Sprintf(`INSERT INTO schema_version (version, compatible) VALUES (%d, %d)`, version+1, next.compatible)); err != nil {
 				return fmt.Errorf("version %d: %w", version+1, err)
 			}
 		}

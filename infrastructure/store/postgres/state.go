@@ -11,6 +11,7 @@ import (
 type State struct {
 	Server     int // as PostgreSQL numbers versions: 150004
 	Schema     int // version; 0: none
+	Compatible int // the oldest version whose programs can use the schema
 	Recovering bool
 	Fsync      bool
 	Pooled     bool   // the address leads to a pooler
@@ -32,11 +33,11 @@ func (db *DB) State(ctx context.Context) (s State, err error) {
 	if err != nil || s.Server < minVersion || s.Recovering {
 		return s, err
 	}
-	err = db.row(ctx, what, nil, []any{&s.Schema}, schemaVersion)
+	err = db.row(ctx, what, nil, []any{&s.Schema, &s.Compatible}, schemaVersion)
 	switch c := code(err); {
 	case c == undefinedTable, c == invalidSchema, c == classPrivilege: // or the role may not look into the schema
 		err = db.row(ctx, what, nil, []any{&s.Barred}, `SELECT NOT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = $1`, db.options.Schema)
-	case err == nil && s.Schema == len(scripts):
+	case err == nil && s.Schema >= len(scripts) && s.Compatible <= len(scripts):
 		s.Foreign, s.Blind, err = db.foreign(ctx, what)
 	}
 	return s, err
@@ -72,7 +73,7 @@ func (s State) Faults() (wrong []Fault) {
 	add(s.Barred, "the user may not use the schema", "run the script of feedbox migrate --print-roles")
 	if len(wrong) == 0 {
 		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "run feedbox migrate with the role that owns the schema")
-		add(s.Schema > len(scripts), fmt.Sprintf("the schema has version %d, this program knows version %d", s.Schema, len(scripts)), "run the newer program")
+		add(s.Compatible > len(scripts), fmt.Sprintf("the schema has version %d, and programs need version %d or later; this one has version %d", s.Schema, s.Compatible, len(scripts)), "run the newer program")
 		add(s.Foreign, "events or leases were copied from another server and have its transaction ids",
 			"stop all relays and all programs that store events, empty the table leases, run UPDATE events SET xid = pg_current_xact_id(), and start again: all events are sent once more")
 	}
