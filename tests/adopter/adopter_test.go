@@ -67,9 +67,11 @@ func TestTutorialBlocksAreInSources(t *testing.T) {
 	}
 	var all strings.Builder
 	texts := sources(t)
-	example, err := os.ReadFile("service_test.go")
-	must(t, err)
-	texts["service_test.go"] = string(example)
+	for _, example := range []string{"service_test.go", "payments_test.go"} {
+		source, err := os.ReadFile(example)
+		must(t, err)
+		texts[example] = string(source)
+	}
 	for _, source := range texts {
 		all.WriteString(strings.Join(strings.Fields(source), " ") + " ")
 	}
