@@ -96,9 +96,10 @@ func start(t *testing.T, command string, env ...string) *target {
 	return s
 }
 
-// get requests an address on a new connection and returns the status, 0 without an answer.
+// get requests an address on a new connection and returns the status, 0 without an answer. Small attacks
+// run on busy machines, too, so they wait for a minute.
 func (s *target) get(path, name string, headers ...string) int {
-	ctx, cancel := context.WithTimeout(s.ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(s.ctx, time.Duration(sized(60, 20))*time.Second)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.address+path, nil)
 	if err != nil {
