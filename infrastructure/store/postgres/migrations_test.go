@@ -90,6 +90,7 @@ func withRoles(t testing.TB) (owner *pgxpool.Pool, as map[string]*postgres.DB) {
 	t.Helper()
 	url := database(t)
 	_, owner = openAt(t, url)
+	createRoles(t, owner, "feedbox_api", "feedbox_relay")
 	as = map[string]*postgres.DB{}
 	for _, process := range []string{"api", "relay"} {
 		db, err := postgres.Open(strings.Replace(url, "feedbox@", "feedbox_"+process+"@", 1), nil)
@@ -98,6 +99,17 @@ func withRoles(t testing.TB) (owner *pgxpool.Pool, as map[string]*postgres.DB) {
 		as[process] = db
 	}
 	return owner, as
+}
+
+// createRoles creates roles without rights in the database of owner. Roles belong to the server, so
+// an earlier test may have created them.
+func createRoles(t testing.TB, owner *pgxpool.Pool, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		_, err := owner.Exec(t.Context(), `DO $$ BEGIN CREATE ROLE `+name+` LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;
+			REVOKE pg_monitor FROM `+name)
+		must(t, err)
+	}
 }
 
 // work runs every kind of statement of a process.
