@@ -1,6 +1,12 @@
 package console
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
 
 // AdvisedError is an error with advice.
 type AdvisedError struct {
@@ -32,4 +38,15 @@ func NextOf(err error) string {
 		}
 		next, err = a.Next, a.Err
 	}
+}
+
+// NoCommand returns the error for a command that cmd does not have; it suggests names of
+// similar spelling.
+func NoCommand(cmd *cobra.Command, name string) error {
+	cmd.SuggestionsMinimumDistance = 2
+	err := fmt.Errorf("%s has no command %q", cmd.CommandPath(), name)
+	if near := cmd.SuggestionsFor(name); len(near) > 0 {
+		err = fmt.Errorf("%w; did you mean %s?", err, strings.Join(near, " or "))
+	}
+	return err
 }

@@ -1,3 +1,4 @@
+// Package doctor checks the topics of Service Bus for an operator.
 package doctor
 
 import (

@@ -1,3 +1,4 @@
+// Package contacts reads contacts from Azure Cosmos DB for queries.
 package contacts
 
 import (

@@ -1,2 +1,0 @@
-// Package doctor checks the topics of Service Bus for an operator.
-package doctor

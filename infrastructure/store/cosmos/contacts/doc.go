@@ -1,2 +1,0 @@
-// Package contacts reads contacts from Azure Cosmos DB for queries.
-package contacts
