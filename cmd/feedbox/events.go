@@ -21,6 +21,7 @@ type eventsView struct {
 	Examined     int          `json:"examined"`
 	Back         time.Time    `json:"back,omitzero"`
 	Continuation string       `json:"continuation,omitempty"`
+	Omitted      []string     `json:"omitted,omitempty"`
 }
 
 type listedView struct {
@@ -31,6 +32,9 @@ type listedView struct {
 	State       operator.Status `json:"state"`
 	CommittedAt time.Time       `json:"committedAt,omitzero"`
 	ParkedAt    time.Time       `json:"parkedAt,omitzero"`
+	DeadAt      time.Time       `json:"deadAt,omitzero"`
+	Consumer    string          `json:"consumer,omitempty"`
+	Letter      string          `json:"letter,omitempty"`
 	Error       string          `json:"error,omitempty"`
 }
 
@@ -46,7 +50,8 @@ func (p *program) eventsCommand() *cobra.Command {
 		Long: `List the stored events of all keys, the newest first.
 
 STATE is sent if a checkpoint proves it, and unknown if nothing proves a state.
-Waiting events are after the checkpoint. A page examines at most 1000 events; the
+Waiting events are after the checkpoint. Dead events are the dead letters of the
+consumers; feedbox deadletters acts on them. A page examines at most 1000 events; the
 command prints how to continue. Actions and states have no index: give a time or a
 key if few events match. Events that have expired are not listed.`,
 		Args: noArgs,
@@ -64,7 +69,7 @@ key if few events match. Events that have expired are not listed.`,
 					return usage(cmd, err)
 				}
 			}
-			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
+			return p.operate(cmd, f.State == operator.StatusDead, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				measured, err := o.Measure(ctx)
 				if err != nil {
 					return err
@@ -85,7 +90,8 @@ key if few events match. Events that have expired are not listed.`,
 	flags.StringVar(&f.Key, "key", "", "only events of this key")
 	flags.StringVar(&f.ID, "id", "", "only the event of this id")
 	flags.StringVar(&f.Action, "action", "", "only events of this action")
-	flags.StringVar(&state, "state", "", "only events in this state: waiting, sent, parked, skipped or unknown")
+	flags.StringVar(&state, "state", "", "only events in this state: waiting, sent, parked, skipped, dead or unknown")
+	flags.StringVar(&f.Management, "servicebus-admin", "", "URL of the management API, for an emulator")
 	flags.StringVar(&from, "from", "", "only events since this time or age, such as 2h")
 	flags.StringVar(&until, "until", "", "only events before this time or age")
 	flags.IntVar(&f.Limit, "limit", 50, "about the number of events of a page")
@@ -94,18 +100,18 @@ key if few events match. Events that have expired are not listed.`,
 }
 
 func (p *program) showEvents(cmd *cobra.Command, format console.Format, page operator.EventPage) error {
-	v := eventsView{Events: make([]listedView, len(page.Events)), Examined: page.Examined, Back: page.Back.UTC(), Continuation: page.Continuation}
+	v := eventsView{Events: make([]listedView, len(page.Events)), Examined: page.Examined, Back: page.Back.UTC(), Continuation: page.Continuation, Omitted: page.Omitted}
 	table := console.NewTable("STATE", "TIME", "ACTION", "KEY", "SEQUENCE", "EVENT")
 	table.Paint = p.paintStatus(0)
 	var failures []failure
 	for i, e := range page.Events {
-		one := listedView{e.ID, e.Key, e.Action, e.Sequence, e.Status, e.StoredAt.UTC(), e.ParkedAt.UTC(), e.Trouble}
+		one := listedView{e.ID, e.Key, e.Action, e.Sequence, e.Status, e.StoredAt.UTC(), e.ParkedAt.UTC(), e.DeadAt.UTC(), e.Consumer, e.Letter, e.Trouble}
 		v.Events[i] = one
 		sequence := any("–")
 		if one.Sequence > 0 {
 			sequence = one.Sequence
 		}
-		table.Row(one.State, console.Time(cmp.Or(e.StoredAt, e.ParkedAt)), cmp.Or(one.Action, "–"), cmp.Or(one.Key, "–"), sequence, one.ID)
+		table.Row(one.State, cmp.Or(console.Time(e.At()), "–"), cmp.Or(one.Action, "–"), cmp.Or(one.Key, "–"), sequence, one.ID)
 		failures = append(failures, failure{one.ID, one.Error})
 	}
 	empty := "no event matches"
@@ -116,6 +122,9 @@ func (p *program) showEvents(cmd *cobra.Command, format console.Format, page ope
 		return err
 	}
 	p.sayFailures(format, failures, "")
+	for _, consumer := range page.Omitted {
+		p.say(format, "consumer %s has more dead letters: only its oldest ones are listed", consumer)
+	}
 	if page.Continuation == "" || format == console.FormatJSON {
 		return nil
 	}
@@ -129,7 +138,7 @@ func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\
 // continued returns the command line of the next page.
 func continued(cmd *cobra.Command, continuation string) string {
 	line := []string{cmd.CommandPath()}
-	for _, name := range []string{"key", "id", "action", "state", "from", "until", "limit"} {
+	for _, name := range []string{"key", "id", "action", "state", "from", "until", "limit", "servicebus-admin"} {
 		if f := cmd.Flags().Lookup(name); f.Changed {
 			line = append(line, "--"+name, quoted(f.Value.String()))
 		}

@@ -16,8 +16,10 @@ import (
 // EventFilter selects stored events. The zero value of a field selects all.
 type EventFilter struct {
 	Key, ID, Action string
-	// State is a status. StatusParked includes StatusHeld.
+	// State is a status. StatusParked includes StatusHeld. StatusDead needs the broker.
 	State Status
+	// Management is the base URL of the management API of the broker, for StatusDead; see Consumers.
+	Management string
 	// From and Until bound the time of the commit, Until exclusively.
 	From, Until time.Time
 	// Limit is about the number of events of a page. Required.
@@ -30,9 +32,15 @@ type EventFilter struct {
 type ListedEvent struct {
 	relay.RecentEvent
 	Status Status
-	// ParkedAt replaces StoredAt, which is not known, in a list of parked events.
-	ParkedAt time.Time
+	// ParkedAt and DeadAt replace StoredAt, which is not known, in lists of parked and dead events.
+	// DeadAt is zero if the broker does not record it.
+	ParkedAt, DeadAt time.Time
+	// Consumer and Letter identify the dead letter of a dead event.
+	Consumer, Letter string
 }
+
+// At returns the time by which a list is ordered; zero if it is unknown.
+func (e *ListedEvent) At() time.Time { return cmp.Or(e.StoredAt, e.ParkedAt, e.DeadAt) }
 
 // EventPage is a page of events, the newest first.
 type EventPage struct {
@@ -43,6 +51,8 @@ type EventPage struct {
 	// matches it but those of this and earlier pages.
 	Examined int
 	Back     time.Time
+	// Omitted lists consumers with more dead letters than those that were read.
+	Omitted []string
 }
 
 // The bounds of one page. A filter that matches few events may give an empty page with a continuation,
@@ -55,8 +65,9 @@ const (
 
 // Events returns a page of the stored events. The snapshot, which must be older than this call, proves
 // the statuses. The cost does not depend on the number of stored events: with a key, it is that of
-// reading its events; for parked events, that of reading the first of some keys; else that of at most
-// maxExamined events, see the Recent of the store.
+// reading its events; for parked events, that of reading the first of some keys; for dead ones, that of reading
+// maxExamined letters of each consumer; else that of at most maxExamined events, see the Recent of the
+// store.
 //
 // Faults: Invalid for a filter or continuation that is none, Conflict for a store without a list.
 func (o *Operator) Events(ctx context.Context, s Snapshot, f EventFilter) (EventPage, error) {
@@ -71,6 +82,8 @@ func (o *Operator) Events(ctx context.Context, s Snapshot, f EventFilter) (Event
 	switch {
 	case f.State == StatusParked:
 		return o.parkedEvents(ctx, f)
+	case f.State == StatusDead:
+		return o.deadEvents(ctx, f)
 	case f.Key != "":
 		page, err := o.eventsOfKey(ctx, s, f)
 		if !fault.Is(err, fault.Invalid) { // otherwise one of them is malformed
@@ -82,14 +95,14 @@ func (o *Operator) Events(ctx context.Context, s Snapshot, f EventFilter) (Event
 
 // States returns the statuses that a filter can select.
 func States() []Status {
-	return []Status{StatusWaiting, StatusSent, StatusParked, StatusSkipped, StatusUnknown}
+	return []Status{StatusWaiting, StatusSent, StatusParked, StatusSkipped, StatusDead, StatusUnknown}
 }
 
 func (f *EventFilter) has(e *ListedEvent) bool {
-	at := cmp.Or(e.StoredAt, e.ParkedAt)
+	at := e.At()
 	return (f.Key == "" || e.Key == f.Key) && (f.ID == "" || e.ID == f.ID) && (f.Action == "" || e.Action == f.Action) &&
 		(f.State == "" || e.Status == f.State || f.State == StatusParked && e.Status == StatusHeld) &&
-		!at.Before(f.From.Truncate(time.Second)) && (f.Until.IsZero() || at.Before(f.Until))
+		(at.IsZero() || !at.Before(f.From.Truncate(time.Second)) && (f.Until.IsZero() || at.Before(f.Until)))
 }
 
 // take adds the events that match to the page.
@@ -186,7 +199,11 @@ func (o *Operator) eventsOfKey(ctx context.Context, s Snapshot, f EventFilter) (
 		return page, err
 	}
 	slices.Reverse(timeline.Events)
-	if at := slices.IndexFunc(timeline.Events, func(e Entry) bool { return e.ID == after }); at >= 0 {
+	if after != "" {
+		at := slices.IndexFunc(timeline.Events, func(e Entry) bool { return e.ID == after })
+		if at < 0 {
+			return page, fault.New(fault.Invalid, "invalid_continuation", "the last event of the previous page has expired, or the continuation is not one of this key; start from the newest events")
+		}
 		timeline.Events = timeline.Events[at+1:]
 	}
 	for _, e := range timeline.Events {

@@ -249,6 +249,74 @@ func TestStateOfAnEventIsProved(t *testing.T) {
 	}
 }
 
+// lettersOf holds the dead letters of consumers in memory.
+type lettersOf map[string][]DeadLetter
+
+func (l lettersOf) Read(_ context.Context, consumer string, limit int) ([]DeadLetter, bool, error) {
+	found, ok := l[consumer]
+	if !ok {
+		return nil, false, relayport.ErrNoConsumer
+	}
+	return found[:min(limit, len(found))], len(found) > limit, nil
+}
+
+func (lettersOf) Reach(string) string { return "" }
+
+func (lettersOf) Claim(context.Context, string, []string) (relayport.LetterClaim, error) {
+	return nil, relayport.ErrNoLetter
+}
+
+func TestDeadEventsOfAllConsumersAreListed(t *testing.T) {
+	o, store, s := newListed(t, "a Created")
+	at := store.stored[0].StoredAt
+	letters := lettersOf{
+		"billing": {
+			{ID: "1", Event: "e1", Key: "a", Action: "Created", Reason: "invalid", Description: "no e-mail", EnqueuedAt: at},
+			{ID: "2", Event: "e2", Key: "b", Action: "Renamed", EnqueuedAt: at.Add(2 * time.Hour)},
+		},
+		"audit": {{ID: "1", Event: "e1", Key: "a", Action: "Created", EnqueuedAt: at.Add(time.Hour)}, {ID: "2", Event: "e3", Key: "a", Action: "Deleted"}},
+	}
+	o.cfg.Broker.Consumers, o.broker = []string{"billing", "audit"}, &Broker{DeadLetters: letters}
+	for _, test := range []struct {
+		filter EventFilter
+		want   string
+	}{
+		{EventFilter{}, "e2 dead e1 dead e1 dead e3 dead"}, // the time of the last one is unknown
+		{EventFilter{Key: "a", Action: "Created"}, "e1 dead e1 dead"},
+		{EventFilter{ID: "e2"}, "e2 dead"},
+		{EventFilter{From: at.Add(time.Minute), Until: at.Add(2 * time.Hour)}, "e1 dead e3 dead"},
+	} {
+		test.filter.State = StatusDead
+		for _, limit := range []int{1, 3, 50} {
+			test.filter.Limit = limit
+			if got, _ := pages(t, o, s, test.filter); strings.Join(got, " ") != test.want {
+				t.Errorf("%+v: %v, want %s", test.filter, got, test.want)
+			}
+		}
+	}
+	page, err := o.Events(t.Context(), s, EventFilter{State: StatusDead, Limit: 3})
+	if last := page.Events[2]; err != nil || last.Consumer != "billing" || last.Letter != "1" || last.Trouble != "consumer billing: invalid: no e-mail" {
+		t.Errorf("the letter is %+v, %v", last, err)
+	}
+	for len(letters["audit"]) <= maxExamined {
+		letters["audit"] = append(letters["audit"], DeadLetter{ID: fmt.Sprint(len(letters["audit"]) + 1)})
+	}
+	if page, err = o.Events(t.Context(), s, EventFilter{State: StatusDead, Limit: 1}); err != nil || !slices.Equal(page.Omitted, []string{"audit"}) {
+		t.Errorf("consumers with more letters: %v, %v", page.Omitted, err)
+	}
+	o.broker = nil
+	if _, err := o.Events(t.Context(), s, EventFilter{State: StatusDead, Limit: 1}); err == nil {
+		t.Error("dead events were listed without a broker")
+	}
+}
+
+func TestListOfAKeyRefusesAContinuationThatItCannotFind(t *testing.T) {
+	o, _, s := newListed(t, "a Created", "a Renamed")
+	if _, err := o.Events(t.Context(), s, EventFilter{Key: "a", Limit: 1, Continuation: relay.Continue("expired")}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("the list began again: %v", err)
+	}
+}
+
 func TestHostileFiltersAreRefused(t *testing.T) {
 	o, _, s := newListed(t, "a A")
 	for _, f := range []EventFilter{

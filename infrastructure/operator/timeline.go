@@ -57,6 +57,7 @@ const (
 	StatusSkipped Status = "skipped" // an operator skipped it
 	StatusWaiting Status = "waiting" // the checkpoint has not passed it
 	StatusUnknown Status = "unknown" // nothing proves another status
+	StatusDead    Status = "dead"    // in the dead-letter queue of a consumer
 )
 
 // timelineEvents bounds the parked events of a timeline, which a person reads.

@@ -1,7 +1,6 @@
 package operations
 
 import (
-	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -19,6 +18,7 @@ type eventsView struct {
 	Rows     []eventRow
 	Examined int
 	Back     time.Time
+	Omitted  []string
 	Older    string // address of the next page, "" = none
 	Newest   string // address of the first page
 	Filtered bool
@@ -44,7 +44,7 @@ func (s *Operations) events(r *http.Request) (any, error) {
 	}
 	v.Newest = r.URL.Path + "?" + query(v.Filter, "")
 	f := operator.EventFilter{
-		Key: v.Filter["key"], ID: v.Filter["id"], Action: v.Filter["action"], State: operator.Status(v.Filter["state"]), Limit: pageSize, Continuation: q.Get("after"),
+		Key: v.Filter["key"], ID: v.Filter["id"], Action: v.Filter["action"], State: operator.Status(v.Filter["state"]), Limit: pageSize, Continuation: q.Get("after"), Management: s.o.Management,
 	}
 	var ok1, ok2 bool
 	f.From, ok1 = parseTime(v.Filter["from"], time.Now())
@@ -61,12 +61,12 @@ func (s *Operations) events(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Examined, v.Back = found.Examined, found.Back
+	v.Examined, v.Back, v.Omitted = found.Examined, found.Back, found.Omitted
 	if found.Continuation != "" {
 		v.Older = r.URL.Path + "?" + query(v.Filter, found.Continuation)
 	}
 	for _, e := range found.Events {
-		row := eventRow{ListedEvent: e, At: cmp.Or(e.StoredAt, e.ParkedAt)}
+		row := eventRow{ListedEvent: e, At: e.At()}
 		row.State, row.Words = statusState(e.Status)
 		row.Trouble = shortened(row.Trouble)
 		v.Rows = append(v.Rows, row)

@@ -284,6 +284,17 @@ func TestListOfEventsKeepsItsFilter(t *testing.T) {
 	}
 }
 
+func TestDeadEventLeadsToItsLetter(t *testing.T) {
+	port := crowd(1, 0)
+	port.listed = operator.EventPage{Events: []operator.ListedEvent{{Status: operator.StatusDead, Consumer: "a&b", Letter: "4/2"}}, Omitted: []string{"a&b"}}
+	body := serve(t, port)("/events?state=dead")
+	for _, want := range []string{`href="/dead/letters/4%2F2?consumer=a%26b"`, `<td class="fit">–</td>`, "Consumer a&amp;b has more dead letters"} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing from %s", want, body)
+		}
+	}
+}
+
 // A filter that cannot be used keeps the form. None is read as an empty list.
 func TestListOfEventsRefusesHostileFilters(t *testing.T) {
 	port := crowd(1, 0)

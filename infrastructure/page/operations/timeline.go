@@ -153,6 +153,8 @@ func statusState(f operator.Status) (state, words string) {
 		return "good", "sent"
 	case operator.StatusParked:
 		return "bad", "parked"
+	case operator.StatusDead:
+		return "bad", "dead letter"
 	case operator.StatusHeld:
 		return "warn", "held"
 	case operator.StatusSkipped:
