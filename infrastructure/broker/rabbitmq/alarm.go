@@ -13,8 +13,9 @@ import (
 //	[open] --connection.blocked--> [raised] --connection.unblocked, or the connection ends--> [open]
 //
 // While it is raised, no message is sent, messages in flight count as failed (they may have been stored),
-// and no channel is opened or closed: the broker would not reply, and the connection would be replaced by
-// one that is blocked with its first message. The zero value is open. It is safe for concurrent use.
+// and the publisher opens and closes no channel: the broker would not reply, and the connection would be
+// replaced by one that is blocked with its first message. Receivers and operators close theirs, because
+// they must not wait for the end of an alarm. The zero value is open. It is safe for concurrent use.
 type alarm struct {
 	mu      sync.Mutex
 	reason  string        // "": not raised

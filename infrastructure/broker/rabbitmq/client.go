@@ -136,8 +136,6 @@ func (c *Client) open(ctx context.Context, limit time.Duration, prepare func(s *
 // closeChannel closes a channel. A broker that does not reply loses the connection, and with it the
 // channel.
 func (s *session) closeChannel(ch interface{ Close() error }) {
-	_, cleared := s.alarm.channels()
-	<-cleared // at the end of the connection at the latest
 	defer time.AfterFunc(requestTimeout, s.socket.abort).Stop()
 	_ = ch.Close() // it may be closed already
 }

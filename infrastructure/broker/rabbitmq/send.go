@@ -51,9 +51,14 @@ func (p *Publisher) open(ctx context.Context) (ch *channel, err error) {
 	return ch, err
 }
 
-// discard closes a channel without waiting for the reply of the broker. Client.Close waits for it.
+// discard closes a channel without waiting for the reply of the broker. During an alarm, there is none
+// until the alarm is cleared or the connection ends. Client.Close waits for it.
 func (c *channel) discard() {
-	c.session.client.running.Go(func() { c.session.closeChannel(c) })
+	c.session.client.running.Go(func() {
+		_, cleared := c.session.alarm.channels()
+		<-cleared
+		c.session.closeChannel(c)
+	})
 }
 
 // sender sends the groups of a call that share a channel. Each group has at most one unconfirmed

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -203,4 +204,41 @@ func TestDeliveryLimitOfTheBrokerIsDisabledWhereItExists(t *testing.T) {
 			t.Errorf("version %q: %v, want %v", version, !want, want)
 		}
 	}
+}
+
+// unanswered is a channel whose broker replies to nothing. It counts the attempts to close it.
+type unanswered struct {
+	ended
+	net.Conn
+	closed *int
+}
+
+func (u unanswered) Close() error {
+	*u.closed++
+	_, err := u.Read(make([]byte, 1)) // until the connection is aborted
+	return err
+}
+
+func TestAlarmDoesNotHoldTheEndOfAReceiver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, ch := newSender(t)
+		closed := 0
+		ch.raw = unanswered{Conn: ch.session.socket, closed: &closed}
+		ch.session.alarm.set("memory")
+		ch.discard() // of a publisher, which waits
+		time.Sleep(time.Hour)
+		if closed != 0 {
+			t.Error("the publisher asked a broker that does not reply, and so lost the connection")
+		}
+		time.AfterFunc(time.Hour, func() { ch.session.alarm.set("") })
+		began := time.Now()
+		ch.session.closeChannel(ch)
+		if took := time.Since(began); took != requestTimeout || !ch.session.socket.aborted.Load() {
+			t.Errorf("a receiver was held for %s", took)
+		}
+		ch.session.client.running.Wait()
+		if closed != 2 {
+			t.Errorf("%d of 2 channels were closed", closed)
+		}
+	})
 }
