@@ -170,8 +170,8 @@ func (o *observer) finish(ctx context.Context, span trace.Span, r *http.Request,
 	o.log(ctx, x, method, status, took)
 }
 
-// log writes the access log. Refusals that need no credential, or exceed a limit, are sampled. It calls the handler directly, because a slog.Logger would
-// look up the source line of each call.
+// log writes the access log. Refusals that need no credential, or exceed a limit, are sampled. It
+// calls the handler directly, because a slog.Logger would look up the source line of each call.
 func (o *observer) log(ctx context.Context, x *requestState, method string, status int, took time.Duration) {
 	level := slog.LevelInfo
 	failed := x.failure != nil && status != statusClientClosed

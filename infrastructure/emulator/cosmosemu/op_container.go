@@ -14,7 +14,8 @@ import (
 //
 //   - Supports: hash and hierarchical partition keys, time to live, unique keys, computed
 //     properties, and throughput: its own or the database's.
-//   - Refuses: an invalid definition, a retention of all versions (400; see Options), an unknown database (404), an id in use (409).
+//   - Refuses: an invalid definition, a retention of all versions (400; see Options), an unknown
+//     database (404), an id in use (409).
 //   - Source: REST reference, Create a Collection; .NET's ContainerSettingsTests and BatchTestBase.
 func createContainer(x *request) (*reply, error) {
 	db, err := x.database()

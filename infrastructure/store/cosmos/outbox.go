@@ -45,10 +45,10 @@ func NewOutbox(container *azcosmos.ContainerClient, o *OutboxOptions) (*Outbox, 
 	return &Outbox{container: container, keyMember: cmp.Or(o.KeyMember, PartitionKeyPath[1:]), options: options}, nil
 }
 
-// Verify checks that the container exists, has the partition key of KeyMember, and lets events
-// expire. It waits some seconds if the service is still creating the container. Call it at the start. Without it, Commit reports the first two, and events in a container
-// without a TTL never expire. If the account does not answer, the error is fault.Unavailable or
-// fault.Throttled.
+// Verify checks that the container exists, has the partition key of KeyMember, and lets events expire.
+// It waits some seconds if the service is still creating the container. Call it at the start. Without
+// it, Commit reports the first two, and events in a container without a TTL never expire. If the
+// account does not answer, the error is fault.Unavailable or fault.Throttled.
 func (o *Outbox) Verify(ctx context.Context) error {
 	if o == nil || o.container == nil {
 		return errors.New("cosmos: the outbox is not made by NewOutbox")

@@ -39,9 +39,9 @@ type Outbox struct {
 // the arguments. They exist only if tx commits. The role needs the rights of DB.EmitGrants.
 //
 // The key is locked until tx ends, so other transactions with the key wait. Emit shortly before the
-// commit, and several keys in the same order everywhere; otherwise transactions can deadlock, of
-// which the server aborts one. Give ctx a deadline: it ends the wait. After an error, tx can only be rolled back. Errors wrap that of the
-// driver; its code is 22023 if the server refused an event.
+// commit, and several keys in the same order everywhere; otherwise transactions can deadlock, of which
+// the server aborts one. Give ctx a deadline: it ends the wait. After an error, tx can only be rolled
+// back. Errors wrap that of the driver; its code is 22023 if the server refused an event.
 func (o Outbox) Emit(ctx context.Context, tx pgx.Tx, key string, events ...Event) error {
 	return o.emit(ctx, key, events, func(statement string, args ...any) error {
 		_, err := tx.Exec(ctx, statement, args...)

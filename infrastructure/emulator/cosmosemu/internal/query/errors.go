@@ -2,8 +2,8 @@ package query
 
 import "fmt"
 
-// SyntaxError means that the service's parser refuses the text, too. Pos is the byte offset of the first offending character; it is the length of the text if
-// the text ends too early.
+// SyntaxError means that the service's parser refuses the text, too. Pos is the byte offset of the
+// first offending character; it is the length of the text if the text ends too early.
 type SyntaxError struct {
 	Pos  int
 	Msg  string
