@@ -90,24 +90,27 @@ func (c *conn) stalled(now time.Time) bool {
 }
 
 // Write fails once the client has taken no byte for Options.Progress. There is no limit for the
-// whole, because a slow client that makes progress is not an attack, and a live view never ends.
+// whole, because a slow client that makes progress is not an attack, and a live view never ends. A
+// write of many bytes blocks until the last one is taken, so it is cut into short ones: otherwise a
+// client that takes some bytes each second would count as stalled.
 func (c *conn) Write(p []byte) (n int, err error) {
 	progress := c.owner.options.Progress
 	if progress < 0 {
 		return c.Conn.Write(p)
 	}
 	defer c.writing.Store(0)
-	for {
-		began := time.Now()
-		c.writing.Store(began.UnixNano())
-		c.setDeadline(began.Add(progress))
+	for took := time.Now(); ; {
+		c.writing.Store(took.UnixNano())
+		c.setDeadline(time.Now().Add(min(patience/2, time.Until(took.Add(progress)))))
 		var taken int
 		taken, err = c.Conn.Write(p[n:])
 		n += taken
 		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || c.expired() {
 			return n, err
 		}
-		if taken == 0 {
+		if now := time.Now(); taken > 0 {
+			took = now
+		} else if now.Sub(took) >= progress {
 			c.reset("the client takes no byte of the answer")
 			return n, err
 		}

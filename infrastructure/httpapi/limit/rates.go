@@ -7,8 +7,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// maxBuckets bounds the memory of Rates. At the limit, full buckets are dropped;
-// that loses nothing, because a new bucket is full too.
+// maxBuckets is the number of buckets at which the full ones are dropped. That loses nothing, because
+// a new bucket is full too. If many are not full, the next look is at twice their number, because
+// looking at all of them for each new key would be an attack of its own.
 const maxBuckets = 4096
 
 // Rates has a token bucket per key: a caller, or an address. It is safe for concurrent use.
@@ -16,13 +17,14 @@ type Rates struct {
 	limit rate.Limit
 	burst int
 
-	mu      sync.Mutex // guards buckets
+	mu      sync.Mutex // guards the fields below
 	buckets map[string]*rate.Limiter
+	most    int // number of buckets at which full ones are dropped
 }
 
 // NewRates returns buckets of burst tokens that refill at a rate.
 func NewRates(perSecond float64, burst int) *Rates {
-	return &Rates{limit: rate.Limit(perSecond), burst: burst, buckets: map[string]*rate.Limiter{}}
+	return &Rates{limit: rate.Limit(perSecond), burst: burst, buckets: map[string]*rate.Limiter{}, most: maxBuckets}
 }
 
 // Take spends one token of key. Without a token it spends none and returns the
@@ -42,8 +44,9 @@ func (l *Rates) bucket(key string, now time.Time) *rate.Limiter {
 	defer l.mu.Unlock()
 	bucket, ok := l.buckets[key]
 	if !ok {
-		if len(l.buckets) >= maxBuckets {
+		if len(l.buckets) >= l.most {
 			l.forgetFull(now)
+			l.most = max(maxBuckets, 2*len(l.buckets))
 		}
 		bucket = rate.NewLimiter(l.limit, l.burst)
 		l.buckets[key] = bucket

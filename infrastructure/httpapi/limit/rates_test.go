@@ -45,6 +45,28 @@ func TestFullBucketsAreDropped(t *testing.T) {
 	})
 }
 
+// Keys of an attack that are all new do not make each of them look at all others.
+func TestManySpendersAreLookedAtRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := NewRates(1, 1)
+		for i := range 9 * maxBuckets {
+			if l.Take(fmt.Sprint("spender ", i)); len(l.buckets) > l.most {
+				t.Fatalf("%d buckets, and the next look is at %d", len(l.buckets), l.most)
+			}
+		}
+		if l.most != 16*maxBuckets {
+			t.Errorf("the next look is at %d buckets, want %d after four looks", l.most, 16*maxBuckets)
+		}
+		time.Sleep(time.Minute)
+		for i := range 8 * maxBuckets {
+			l.Take(fmt.Sprint("later ", i))
+		}
+		if len(l.buckets) > 9*maxBuckets {
+			t.Errorf("%d buckets are kept after the attack", len(l.buckets))
+		}
+	})
+}
+
 // One caller gets half of the places, and there is always one for a caller that has none.
 func TestCallerHasAsManyPlacesAsAreFree(t *testing.T) {
 	p := NewPlaces(12)
