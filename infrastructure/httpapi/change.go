@@ -92,7 +92,7 @@ func Delete(op Operation, do func(ctx context.Context, target command.Target) (c
 			handle: func(w http.ResponseWriter, r *http.Request) error { return c.change(w, r, nil, do) },
 			doc: c.document(op, Operation{
 				ID: "delete{Noun}", Summary: "Delete {a noun}",
-				Description: "Deleting it again succeeds and changes nothing. The {noun}'s data is erased after a time set by the operator.",
+				Description: "Deleting it again succeeds and changes nothing.",
 				Reply:       "The {noun} is deleted.",
 			}, operation{
 				parameters: changeParameters,

@@ -26,16 +26,20 @@ type tokenBox struct {
 	ciphers []cipher.AEAD // the first seals, all open
 }
 
-// newTokenBox returns the box for the listings of one resource. Without configured keys it
-// uses a random one.
-func newTokenBox(keys [][]byte, plural string) (*tokenBox, error) {
-	if len(keys) == 0 {
-		random := make([]byte, minTokenKey)
-		_, _ = rand.Read(random) // crypto/rand never returns an error
-		keys = [][]byte{random}
+// keysOrRandom returns the configured keys, or a random one of this process.
+func keysOrRandom(keys [][]byte) [][]byte {
+	if len(keys) > 0 {
+		return keys
 	}
+	random := make([]byte, minTokenKey)
+	_, _ = rand.Read(random) // crypto/rand never returns an error
+	return [][]byte{random}
+}
+
+// newTokenBox returns the box for the listings of one resource.
+func newTokenBox(keys [][]byte, plural string) (*tokenBox, error) {
 	box := &tokenBox{}
-	for _, key := range keys {
+	for _, key := range keysOrRandom(keys) {
 		derived, err := hkdf.Key(sha256.New, key, nil, tokenPurpose(plural), 32)
 		if err != nil {
 			return nil, fmt.Errorf("derive token key: %w", err)

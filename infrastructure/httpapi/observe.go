@@ -35,7 +35,9 @@ type observer struct {
 	durations metric.Float64Histogram
 	active    atomic.Int64 // requests in flight
 	refusals  limit.Sampler
-	labels    sync.Map // outcome -> labels, bounded by the number of routes, methods and statuses
+	// pseudonyms is the key for the names of callers in the log.
+	pseudonyms []byte
+	labels     sync.Map // outcome -> labels, bounded by the number of routes, methods and statuses
 }
 
 // outcome identifies a time series of the metrics.
@@ -74,7 +76,7 @@ func newObserver(o *Options) (*observer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("instrument: %w", err)
 	}
-	observed := &observer{timeout: o.RequestTimeout, logger: o.Logger, tracer: o.Tracers.Tracer(scope), durations: durations}
+	observed := &observer{timeout: o.RequestTimeout, logger: o.Logger, tracer: o.Tracers.Tracer(scope), durations: durations, pseudonyms: keysOrRandom(o.TokenKeys)[0]}
 	_, err = meter.Int64ObservableUpDownCounter("http.server.active_requests",
 		metric.WithUnit("{request}"), metric.WithDescription("Number of active HTTP server requests."),
 		metric.WithInt64Callback(func(_ context.Context, observe metric.Int64Observer) error {
@@ -199,7 +201,7 @@ func (o *observer) log(ctx context.Context, x *requestState, method string, stat
 		attrs = append(attrs, slog.String(x.idKey, x.id))
 	}
 	if x.principal.ID != "" && x.principal.ID != auth.Anonymous {
-		attrs = append(attrs, slog.String("principal", x.principal.Pseudonym()))
+		attrs = append(attrs, slog.String("principal", x.principal.Pseudonym(o.pseudonyms)))
 	}
 	if x.code != "" {
 		attrs = append(attrs, slog.String("code", x.code))

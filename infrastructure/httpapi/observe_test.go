@@ -2,6 +2,8 @@ package httpapi_test
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"log/slog"
 	"net/http"
@@ -47,6 +49,33 @@ func TestRefusalsInTheLogAreSampled(t *testing.T) {
 			t.Errorf("the lines left out are not counted:\n%s", log.String())
 		}
 	})
+}
+
+// The ids of callers can be guessed, for example from a directory. A hash of them alone would reveal
+// who is in a log.
+func TestPseudonymsOfCallersDependOnTheTokenKey(t *testing.T) {
+	key, other := bytes.Repeat([]byte("k"), 32), bytes.Repeat([]byte("o"), 32)
+	logged := func(keys ...[]byte) string {
+		var log bytes.Buffer
+		server, err := newServer(mediator.New(), &httpapi.Options{Auth: apiKeys(t), TokenKeys: keys, Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodGet, "/api/contacts/1", nil)
+		r.Header.Set("x-api-key", "rkey")
+		server.Handler().ServeHTTP(httptest.NewRecorder(), r)
+		_, after, _ := strings.Cut(log.String(), `"principal":"`)
+		pseudonym, _, _ := strings.Cut(after, `"`)
+		return pseudonym
+	}
+	// printf 'feedbox principal v1 apikey:reader' | openssl dgst -sha256 -hmac kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk
+	const known = "aaf747501e54"
+	if one := logged(key, other); one != known || logged(key) != one {
+		t.Errorf("pseudonym %q, want %q for each process with the same first key", one, known)
+	}
+	if unsalted := sha256.Sum256([]byte("apikey:reader")); logged(other) == known || logged() == logged() || strings.HasPrefix(hex.EncodeToString(unsalted[:]), logged(key)) {
+		t.Error("a pseudonym can be computed without the key")
+	}
 }
 
 func TestRequestIDs(t *testing.T) {

@@ -68,7 +68,8 @@ type Options struct {
 	// application must store the trail. Default false.
 	Audit bool
 	// TokenKeys protect continuation tokens: the first seals, all open. Each has at least
-	// 32 bytes. Default one random key, so that tokens are valid only in this process.
+	// 32 bytes. The first also makes the pseudonyms of callers in the log. Default one random
+	// key, so that tokens are valid, and pseudonyms stable, only in this process.
 	TokenKeys [][]byte
 	// Home serves GET /; default 404.
 	Home http.Handler

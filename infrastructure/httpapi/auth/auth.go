@@ -18,6 +18,7 @@ package auth
 
 import (
 	"context"
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -68,11 +69,12 @@ func (p Principal) May(scope Scope) bool {
 	return all || slices.Contains(p.Scopes, scope.Name)
 }
 
-// Pseudonym returns the name of the principal in logs. It is stable, and does not reveal the
-// id.
-func (p Principal) Pseudonym() string {
-	sum := sha256.Sum256([]byte(p.ID))
-	return hex.EncodeToString(sum[:6])
+// Pseudonym returns the name of the principal in logs: it is stable for a key. Without the key, it
+// cannot be computed from an id that someone guesses.
+func (p Principal) Pseudonym(key []byte) string {
+	mac := hmac.New(sha256.New, key)
+	_, _ = mac.Write([]byte("feedbox principal v1 " + p.ID)) // a hash never returns an error
+	return hex.EncodeToString(mac.Sum(nil)[:6])
 }
 
 // Authenticator finds the principal of a request. Implementations are safe

@@ -80,10 +80,3 @@ func TestInvalidAPIKeysAreListed(t *testing.T) {
 		t.Error("no keys at all were accepted")
 	}
 }
-
-func TestPseudonym(t *testing.T) {
-	a, b := auth.Principal{ID: "entra:t:jane"}, auth.Principal{ID: "entra:t:john"}
-	if a.Pseudonym() != (auth.Principal{ID: a.ID}).Pseudonym() || a.Pseudonym() == b.Pseudonym() || strings.Contains(a.Pseudonym(), "jane") {
-		t.Errorf("pseudonyms %s, %s", a.Pseudonym(), b.Pseudonym())
-	}
-}

@@ -17,7 +17,7 @@ func Resource(m *mediator.Mediator) httpapi.Resource {
 			httpapi.List(httpapi.Operation{}, r.list),
 			httpapi.Read(httpapi.Operation{}, r.read),
 			httpapi.Patch(httpapi.Operation{}, r.patch),
-			httpapi.Delete(httpapi.Operation{}, r.delete),
+			httpapi.Delete(httpapi.Operation{Description: "Deleting it again succeeds and changes nothing. The personal data of the contact is removed at once. Events and messages keep theirs until they expire."}, r.delete),
 			httpapi.Change("update-name", replace("name", "ContactNameUpdatedEvent"), r.updateName),
 			httpapi.Change("update-description", replace("description", "ContactDescriptionUpdatedEvent"), r.updateDescription),
 			httpapi.Change("update-email", replace("email", "ContactEmailUpdatedEvent"), r.updateEmail),

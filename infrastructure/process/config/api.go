@@ -24,8 +24,8 @@ type API struct {
 	PerAddress          int           `env:"MAX_CONNECTIONS_PER_ADDRESS" envDefault:"0" min:"0" max:"1000000" doc:"open connections of one address; one more takes the place of another of that address; 0 is no limit, because behind a proxy all clients have one address"`
 	RateLimit           float64       `env:"API_RATE_LIMIT" envDefault:"100" min:"0" max:"1000000" doc:"requests per second of each authenticated caller on average, of refusals to each address, and of documents to each address; beyond, 429; 0 is no limit"`
 	RateBurst           int           `env:"API_RATE_BURST" envDefault:"200" min:"1" max:"1000000" doc:"requests of each authenticated caller at once"`
-	TokenKeys           TokenKeys     `env:"API_TOKEN_KEYS" doc:"keys that protect continuation tokens, base64 of at least 32 random bytes, separated by commas, the first is used for new tokens; default a random key of this process"`
-	DeletedTTL          time.Duration `env:"DELETED_TTL" envDefault:"720h" min:"1m" max:"87600h" doc:"lifetime of a deleted contact, whose personal data is then gone"`
+	TokenKeys           TokenKeys     `env:"API_TOKEN_KEYS" doc:"keys that protect continuation tokens, base64 of at least 32 random bytes, separated by commas, the first is used for new tokens and for the pseudonyms of callers in the log; default a random key of this process"`
+	DeletedTTL          time.Duration `env:"DELETED_TTL" envDefault:"720h" min:"1m" max:"87600h" doc:"lifetime of the document of a deleted contact, which has no personal data"`
 	IdempotencyTTL      time.Duration `env:"IDEMPOTENCY_TTL" envDefault:"24h" min:"1m" max:"87600h" doc:"how long the Idempotency-Key of an update is remembered; that of a creation is as long as the contact exists"`
 	Audit               bool          `env:"AUDIT" envDefault:"false" doc:"keep and offer an audit trail of each contact: who changed it when, with which events"`
 	AuditTTL            time.Duration `env:"AUDIT_TTL" envDefault:"8760h" min:"1m" max:"87600h" doc:"lifetime of audit entries"`

@@ -57,6 +57,11 @@ func TestCreationAfterExpiryContinuesTheVersion(t *testing.T) {
 		if err != nil || deleted.Version != 3*life+3 {
 			t.Fatalf("deleted as %+v, %v", deleted, err)
 		}
+		for _, stored := range w.raw(id) {
+			if !strings.Contains(stored, `"action"`) && (strings.Contains(stored, "Doe") || strings.Contains(stored, "Contoso")) {
+				t.Errorf("right after the deletion there is %s", stored)
+			}
+		}
 		if _, err := mediator.Send(t.Context(), w.app, in); !fault.Is(err, fault.Gone) {
 			t.Errorf("a repeat while the deleted contact is kept: %v", err)
 		}
