@@ -61,6 +61,9 @@ param alertEmail string = ''
 @description('Whether to deploy the operations page. It is public over HTTPS, for operators with app roles, and may only read.')
 param deployConsole bool = false
 
+@description('Whether KEDA scales the relay on Kubernetes. Deploys an identity for its scaler, which may read leases and change feed.')
+param deployKeda bool = false
+
 @description('OTLP endpoint for traces and metrics, for example of a collector. Empty: none.')
 param otlpEndpoint string = ''
 
@@ -264,6 +267,20 @@ module console 'modules/console.bicep' = if (deployConsole) {
     audience: apiAudience
     eventTtlHours: eventTtlHours
     workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+module keda 'modules/keda.bicep' = if (deployKeda) {
+  name: 'keda'
+  scope: group
+  params: {
+    name: 'id-keda-${token}'
+    location: location
+    tags: tags
+    accountName: cosmos.outputs.accountName
+    databaseName: cosmos.outputs.databaseName
+    dataContainer: cosmos.outputs.dataContainer
+    leasesContainer: cosmos.outputs.leasesContainer
   }
 }
 

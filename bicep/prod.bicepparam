@@ -15,6 +15,7 @@ param apiImage = readEnvironmentVariable('FEEDBOX_IMAGE', '')
 param relayImage = readEnvironmentVariable('FEEDBOX_IMAGE', '')
 param failoverLocation = readEnvironmentVariable('FAILOVER_LOCATION', '')
 param deployConsole = bool(readEnvironmentVariable('FEEDBOX_CONSOLE', 'false'))
+param deployKeda = bool(readEnvironmentVariable('FEEDBOX_KEDA', 'false'))
 param expectedPartitions = 8
 param alertEmail = readEnvironmentVariable('ALERT_EMAIL')
 param otlpEndpoint = readEnvironmentVariable('OTEL_EXPORTER_OTLP_ENDPOINT', '')

@@ -2,25 +2,43 @@ package infra
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"feedbox/infrastructure/process/config"
 )
 
-const pageFile = "bicep/modules/console.bicep"
+const (
+	pageFile = "bicep/modules/console.bicep"
+	kedaFile = "bicep/modules/keda.bicep"
+)
 
 var consoleChecks = []check{
 	{
-		"the operations page is deployed only if it is asked for", func(w *world, report func(string, ...any)) {
+		"the operations page and the identity of KEDA are deployed only if they are asked for", func(w *world, report func(string, ...any)) {
 			for name, resources := range map[string][]resource{"first": w.first, "dev": w.dev, "prod": w.prod} {
 				for _, r := range resources {
-					if r.File == pageFile {
-						report("%s deploys %s of the operations page", name, r.Symbol)
+					if r.File == pageFile || r.File == kedaFile {
+						report("%s deploys %s of %s", name, r.Symbol, r.File)
 					}
 				}
 			}
 		},
-		[]seed{{"bicep/main.bicep", "param deployConsole bool = false", "param deployConsole bool = true"}},
+		[]seed{
+			{"bicep/main.bicep", "param deployConsole bool = false", "param deployConsole bool = true"},
+			{"bicep/main.bicep", "param deployKeda bool = false", "param deployKeda bool = true"},
+		},
+	},
+	{
+		"the identity of KEDA is its own, and may only query the leases and read the change feed", kedaRights,
+		[]seed{
+			{kedaFile, "containers/executeQuery'\n", "containers/executeQuery'\n          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/replace'\n"},
+			{kedaFile, "containers/readChangeFeed'", "containers/items/read'"},
+			{kedaFile, "scope: leasesScope\n", "scope: account.id\n"},
+			{kedaFile, "roleDefinitionId: leaseReader.id\n    scope: leasesScope", "roleDefinitionId: leaseReader.id\n    scope: dataScope"},
+			{scaledYAML, "client id of id-keda-...", "client id of id-relay-..."},
+			{kubernetes + "README.md", "system:serviceaccount:keda:keda-operator", "system:serviceaccount:keda:default"},
+		},
 	},
 	{
 		"the operations page is one process, asks for tokens of operators, and is reached over HTTPS only", consolePage,
@@ -115,7 +133,25 @@ func consoleRights(w *world, report func(string, ...any)) {
 			want(report, "scope on the registry", r.ScopeType, "Microsoft.ContainerRegistry/registries")
 		}
 	}
-	if len(owners) != 3 {
-		report("%d identities for three processes", len(owners))
+	if len(owners) != 4 {
+		report("%d identities for three processes and KEDA", len(owners))
+	}
+}
+
+// scalerRights are the rights of KEDA's scaler: it makes two kinds of requests, see TestKedaReadsTheLagWithItsRights.
+var scalerRights = map[string][]string{"leases": {"executeQuery"}, "data": {"readChangeFeed"}}
+
+func kedaRights(w *world, report func(string, ...any)) {
+	rights := granted(w, w.console, report)["keda"]
+	for scope, actions := range rights {
+		if !slices.Equal(actions, scalerRights[scope]) {
+			report("KEDA may %v on %q", actions, scope)
+		}
+	}
+	if len(rights) != len(scalerRights) {
+		report("KEDA has rights on %d containers, it needs %d", len(rights), len(scalerRights))
+	}
+	if !strings.Contains(w.texts[scaledYAML], "# fill in: client id of id-keda-...") || !strings.Contains(w.texts[kubernetes+"README.md"], "--subject system:serviceaccount:keda:keda-operator") {
+		report("the scaled object does not use the identity of KEDA")
 	}
 }

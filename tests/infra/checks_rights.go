@@ -111,6 +111,9 @@ func principals(w *world) map[string]string {
 			}
 		})
 	}
+	for _, d := range w.files[kedaFile].All("resource") {
+		to[d.Name] = "keda" // the only identity of this file
+	}
 	return to
 }
 
@@ -133,9 +136,9 @@ func granted(w *world, resources []bicep.Resource, report func(string, ...any)) 
 			}
 		}
 	}
-	rights := map[string]map[string][]string{"api": {}, "relay": {}}
+	rights := map[string]map[string][]string{"api": {}, "relay": {}, "keda": {}}
 	for _, r := range resources {
-		if r.Type != roleAssignment {
+		if r.Type != roleAssignment || r.File == pageFile { // which has a built-in role
 			continue
 		}
 		scope, inside := strings.CutPrefix(text(at(r.Body, "properties", "scope")), accountID)

@@ -8,12 +8,14 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"go.uber.org/fx"
@@ -49,7 +51,7 @@ func deployHere(t *testing.T) *azure {
 		bus: busemu.StartT(t, &busemu.Options{Keys: []busemu.SASKey{
 			{Name: "owner", Key: "b3duZXI="}, {Name: "sender", Key: "c2VuZGVy", Rights: busemu.RightSend},
 		}}),
-		rights:    granted(w, w.dev, t.Errorf),
+		rights:    granted(w, w.console, t.Errorf),
 		variables: map[string][]variable{},
 	}
 	for _, r := range w.dev {
@@ -301,6 +303,48 @@ func TestConsoleShowsEveryPageWithTheReaderRole(t *testing.T) {
 	allowed := []string{"items/delete on leases", "items/delete on parked"}
 	if _, refused := g.report(); slices.ContainsFunc(refused, func(one string) bool { return !slices.Contains(allowed, one) }) {
 		t.Errorf("the console was refused %v", refused)
+	}
+}
+
+// TestKedaReadsTheLagWithItsRights makes the two requests of KEDA's scaler azure-cosmosdb with the
+// rights of its identity: a query of the leases, and a read of the change feed. It may change no lease
+// and query no contact.
+func TestKedaReadsTheLagWithItsRights(t *testing.T) {
+	a := deployHere(t)
+	g := a.gate("keda")
+	token, _ := g.who.GetToken(t.Context(), policy.TokenRequestOptions{}) // never fails
+	for _, tc := range []struct {
+		method, container, header, value, body string
+		want                                   int
+	}{
+		{http.MethodPost, "leases", "x-ms-documentdb-isquery", "true", `{"query":"SELECT * FROM c WHERE STARTSWITH(c.id, @prefix)","parameters":[{"name":"@prefix","value":"feedbox."}]}`, http.StatusOK},
+		{http.MethodGet, "data", "A-IM", "Incremental feed", "", http.StatusNotModified},
+		{http.MethodPost, "data", "x-ms-documentdb-isquery", "true", `{"query":"SELECT * FROM c"}`, http.StatusForbidden},
+		{http.MethodPost, "leases", "x-ms-documentdb-partitionkey", `["l"]`, `{"id":"l"}`, http.StatusForbidden},
+		{http.MethodGet, "parked", "A-IM", "Incremental feed", "", http.StatusForbidden},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), tc.method, a.cosmos.Endpoint()+"dbs/contacts/colls/"+tc.container+"/docs", strings.NewReader(tc.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", url.QueryEscape("type=aad&ver=1.0&sig="+token.Token))
+		r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
+		r.Header.Set("x-ms-version", "2018-12-31")
+		r.Header.Set("x-ms-documentdb-query-enablecrosspartition", "true")
+		r.Header.Set("Content-Type", "application/query+json")
+		r.Header.Set("x-ms-documentdb-partitionkeyrangeid", "0")
+		if tc.header == "x-ms-documentdb-isquery" {
+			r.Header.Del("x-ms-documentdb-partitionkeyrangeid")
+		}
+		r.Header.Set(tc.header, tc.value)
+		reply, err := g.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said, _ := io.ReadAll(reply.Body) // shown only
+		if err := reply.Body.Close(); err != nil || reply.StatusCode != tc.want {
+			t.Errorf("%s %s, %s: %d, want %d: %s %v", tc.method, tc.container, tc.header, reply.StatusCode, tc.want, said, err)
+		}
 	}
 }
 

@@ -23,7 +23,8 @@ type world struct {
 	// files has the parsed Bicep files by path.
 	files map[string]*bicep.File
 	// dev and prod are the deployments of the running service; first is the very first
-	// deployment, with the placeholder. console is prod with the operations page.
+	// deployment, with the placeholder. console is prod with the operations page and the
+	// identity of KEDA.
 	dev, prod, first, console []bicep.Resource
 }
 
@@ -83,7 +84,7 @@ func newWorld(texts, source map[string]string) (*world, error) {
 			"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FAILOVER_LOCATION": "northeurope",
 			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
 		}},
-		{&w.console, "bicep/prod.bicepparam", map[string]string{"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_CONSOLE": "true"}},
+		{&w.console, "bicep/prod.bicepparam", map[string]string{"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_CONSOLE": "true", "FEEDBOX_KEDA": "true"}},
 	} {
 		all := map[string]string{}
 		for _, from := range []map[string]string{environ, deployment.environ} {
