@@ -1,4 +1,4 @@
-// Feedbox in one resource group: Cosmos DB, Service Bus, two container apps, their
+// Feedbox in one resource group: Cosmos DB, Service Bus, a key vault, two container apps, their
 // registry, environment and monitoring. This file has parameters, wiring and outputs;
 // each module deploys one family of resources. There are no account keys: local
 // authentication is off, and every access is a role of a managed identity.
@@ -55,6 +55,18 @@ param failoverLocation string = ''
 @description('Log every request to the database. The cost grows with the volume of the logs.')
 param dataPlaneLogs bool = false
 
+@description('Private endpoints and an egress policy: database, broker, registry and vault are reached from the virtual network and from operatorIpRanges only. Production only, and only in a new environment.')
+param privateNetwork bool = false
+
+@description('IP ranges of clients that may reach the API, for example 203.0.113.0/24. Empty: any.')
+param clientIpRanges array = []
+
+@description('IP ranges of operators, pipelines and consumers: they may reach the operations page and, with privateNetwork, the data services. Empty: any may reach the page, and with privateNetwork none the data services.')
+param operatorIpRanges array = []
+
+@description('IP ranges that the apps may reach besides Azure, for example of a collector, with privateNetwork. Empty: none.')
+param egressIpRanges array = []
+
 @description('E-mail address for alerts. Empty: alerts fire without a notification.')
 param alertEmail string = ''
 
@@ -74,6 +86,9 @@ var tags = { 'azd-env-name': environmentName, project: 'feedbox' }
 var apiName = 'ca-api-${token}'
 var relayName = 'ca-relay-${token}'
 var consoleName = 'ca-console-${token}'
+
+// Private endpoints need Premium messaging, which only production has.
+var private = production && privateNetwork
 
 // Times that depend on each other are defined here only. After the drain the process
 // needs up to 8 s to release leases and flush telemetry (infrastructure/wiring,
@@ -126,6 +141,8 @@ module registry 'modules/registry.bicep' = {
     location: location
     tags: tags
     production: production
+    privateNetwork: private
+    operatorIpRanges: operatorIpRanges
     workspaceId: monitoring.outputs.workspaceId
   }
 }
@@ -140,6 +157,8 @@ module cosmos 'modules/cosmos.bicep' = {
     production: production
     failoverLocation: failoverLocation
     dataPlaneLogs: dataPlaneLogs
+    privateNetwork: private
+    operatorIpRanges: operatorIpRanges
     workspaceId: monitoring.outputs.workspaceId
   }
 }
@@ -153,6 +172,8 @@ module servicebus 'modules/servicebus.bicep' = {
     tags: tags
     production: production
     duplicateWindow: duplicateWindow
+    privateNetwork: private
+    operatorIpRanges: operatorIpRanges
     workspaceId: monitoring.outputs.workspaceId
   }
 }
@@ -164,11 +185,89 @@ module apps 'modules/environment.bicep' = {
     name: 'cae-${token}'
     location: location
     tags: tags
+    privateNetwork: private
+    egressIpRanges: egressIpRanges
     workspaceId: monitoring.outputs.workspaceId
   }
 }
 
-// Roles are assigned before the apps start, so that the first start is not refused.
+module vault 'modules/vault.bicep' = {
+  name: 'vault'
+  scope: group
+  params: {
+    name: 'kv-${token}'
+    location: location
+    tags: tags
+    production: production
+    privateNetwork: private
+    operatorIpRanges: operatorIpRanges
+    tokenKeys: tokenKeys
+    apiPrincipalId: apiIdentity.outputs.principalId
+    workspaceId: monitoring.outputs.workspaceId
+  }
+}
+
+module cosmosEndpoint 'modules/endpoint.bicep' = if (private) {
+  name: 'cosmos-endpoint'
+  scope: group
+  params: {
+    name: 'pe-cosmos-${token}'
+    location: location
+    tags: tags
+    serviceId: cosmos.outputs.accountId
+    subresource: 'Sql'
+    zoneName: 'privatelink.documents.azure.com'
+    networkId: apps.outputs.networkId
+    subnetId: apps.outputs.endpointsSubnetId
+  }
+}
+
+module servicebusEndpoint 'modules/endpoint.bicep' = if (private) {
+  name: 'servicebus-endpoint'
+  scope: group
+  params: {
+    name: 'pe-servicebus-${token}'
+    location: location
+    tags: tags
+    serviceId: servicebus.outputs.namespaceId
+    subresource: 'namespace'
+    zoneName: 'privatelink.servicebus.windows.net'
+    networkId: apps.outputs.networkId
+    subnetId: apps.outputs.endpointsSubnetId
+  }
+}
+
+module registryEndpoint 'modules/endpoint.bicep' = if (private) {
+  name: 'registry-endpoint'
+  scope: group
+  params: {
+    name: 'pe-registry-${token}'
+    location: location
+    tags: tags
+    serviceId: registry.outputs.id
+    subresource: 'registry'
+    zoneName: 'privatelink.azurecr.io'
+    networkId: apps.outputs.networkId
+    subnetId: apps.outputs.endpointsSubnetId
+  }
+}
+
+module vaultEndpoint 'modules/endpoint.bicep' = if (private) {
+  name: 'vault-endpoint'
+  scope: group
+  params: {
+    name: 'pe-vault-${token}'
+    location: location
+    tags: tags
+    serviceId: vault.outputs.id
+    subresource: 'vault'
+    zoneName: 'privatelink.vaultcore.azure.net'
+    networkId: apps.outputs.networkId
+    subnetId: apps.outputs.endpointsSubnetId
+  }
+}
+
+// Roles are assigned, and endpoints resolve, before the apps start, so that the first start is not refused.
 module roles 'modules/roles.bicep' = {
   name: 'roles'
   scope: group
@@ -189,7 +288,7 @@ module roles 'modules/roles.bicep' = {
 module api 'modules/api.bicep' = {
   name: 'api'
   scope: group
-  dependsOn: [ roles ]
+  dependsOn: [ roles, cosmosEndpoint, registryEndpoint, vaultEndpoint ]
   params: {
     name: apiName
     location: location
@@ -206,7 +305,8 @@ module api 'modules/api.bicep' = {
     databaseName: cosmos.outputs.databaseName
     dataContainer: cosmos.outputs.dataContainer
     audience: apiAudience
-    tokenKeys: tokenKeys
+    tokenKeysUri: vault.outputs.tokenKeysUri
+    clientIpRanges: clientIpRanges
     eventTtlHours: eventTtlHours
     drainSeconds: drainSeconds
     graceSeconds: graceSeconds
@@ -218,7 +318,7 @@ module api 'modules/api.bicep' = {
 module relay 'modules/relay.bicep' = {
   name: 'relay'
   scope: group
-  dependsOn: [ roles ]
+  dependsOn: [ roles, cosmosEndpoint, servicebusEndpoint, registryEndpoint ]
   params: {
     name: relayName
     location: location
@@ -266,6 +366,7 @@ module console 'modules/console.bicep' = if (deployConsole) {
     topicName: servicebus.outputs.topicName
     audience: apiAudience
     eventTtlHours: eventTtlHours
+    operatorIpRanges: operatorIpRanges
     workspaceId: monitoring.outputs.workspaceId
   }
 }

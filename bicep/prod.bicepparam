@@ -16,6 +16,11 @@ param relayImage = readEnvironmentVariable('FEEDBOX_IMAGE', '')
 param failoverLocation = readEnvironmentVariable('FAILOVER_LOCATION', '')
 param deployConsole = bool(readEnvironmentVariable('FEEDBOX_CONSOLE', 'false'))
 param deployKeda = bool(readEnvironmentVariable('FEEDBOX_KEDA', 'false'))
+// Lists are separated by commas.
+param privateNetwork = bool(readEnvironmentVariable('FEEDBOX_PRIVATE_NETWORK', 'false'))
+param clientIpRanges = empty(readEnvironmentVariable('FEEDBOX_CLIENT_IPS', '')) ? [] : split(readEnvironmentVariable('FEEDBOX_CLIENT_IPS', ''), ',')
+param operatorIpRanges = empty(readEnvironmentVariable('FEEDBOX_OPERATOR_IPS', '')) ? [] : split(readEnvironmentVariable('FEEDBOX_OPERATOR_IPS', ''), ',')
+param egressIpRanges = empty(readEnvironmentVariable('FEEDBOX_EGRESS_IPS', '')) ? [] : split(readEnvironmentVariable('FEEDBOX_EGRESS_IPS', ''), ',')
 param expectedPartitions = 8
 param alertEmail = readEnvironmentVariable('ALERT_EMAIL')
 param otlpEndpoint = readEnvironmentVariable('OTEL_EXPORTER_OTLP_ENDPOINT', '')

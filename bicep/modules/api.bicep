@@ -46,9 +46,11 @@ param dataContainer string
 @description('Client id of the app registration, the required audience of tokens.')
 param audience string
 
-@description('Keys that protect continuation tokens.')
-@secure()
-param tokenKeys string
+@description('Address of the keys that protect continuation tokens, in the key vault.')
+param tokenKeysUri string
+
+@description('IP ranges of clients. Empty: any.')
+param clientIpRanges array
 
 @description('Lifetime of event documents in hours.')
 param eventTtlHours int
@@ -70,6 +72,7 @@ param workspaceId string
 var placeholder = empty(current.outputs.image)
 var opsPort = 8090
 var apiPort = 8080
+var ipRules = [for range in clientIpRanges: { name: replace(range, '/', '-'), action: 'Allow', ipAddressRange: range }]
 var issuer = '${environment().authentication.loginEndpoint}${tenant().tenantId}/v2.0'
 
 module current 'image.bicep' = {
@@ -100,6 +103,7 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
         transport: 'auto'
         allowInsecure: false
         stickySessions: { affinity: 'none' }
+        ipSecurityRestrictions: ipRules
         traffic: [
           { latestRevision: true, weight: 100 }
         ]
@@ -108,7 +112,7 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
         { server: registryServer, identity: identityId }
       ]
       secrets: [
-        { name: 'token-keys', value: tokenKeys }
+        { name: 'token-keys', keyVaultUrl: tokenKeysUri, identity: identityId }
       ]
     }
     template: {

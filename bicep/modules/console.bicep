@@ -46,12 +46,16 @@ param audience string
 @description('Lifetime of event documents in hours.')
 param eventTtlHours int
 
+@description('IP ranges of operators. Empty: any.')
+param operatorIpRanges array
+
 @description('Workspace for metrics.')
 param workspaceId string
 
 var placeholder = empty(image)
 var pagePort = 8070
 var opsPort = 8090
+var ipRules = [for range in operatorIpRanges: { name: replace(range, '/', '-'), action: 'Allow', ipAddressRange: range }]
 var issuer = '${environment().authentication.loginEndpoint}${tenant().tenantId}/v2.0'
 
 // Azure's built-in roles have fixed ids.
@@ -114,6 +118,7 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
         targetPort: pagePort
         transport: 'auto'
         allowInsecure: false
+        ipSecurityRestrictions: ipRules
         traffic: [
           { latestRevision: true, weight: 100 }
         ]

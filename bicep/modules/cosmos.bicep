@@ -26,11 +26,18 @@ param dataPlaneLogs bool
 @minValue(1000)
 param dataThroughput int = 4000
 
+@description('Whether only the virtual network and operatorIpRanges reach the account.')
+param privateNetwork bool
+
+@description('IP ranges of operators and pipelines, with privateNetwork.')
+param operatorIpRanges array
+
 @description('Workspace for logs and metrics.')
 param workspaceId string
 
 var twoRegions = production && !empty(failoverLocation)
 var otherRegions = twoRegions ? [ { locationName: failoverLocation, failoverPriority: 1, isZoneRedundant: true } ] : []
+var ipRules = [for range in (privateNetwork ? operatorIpRanges : []): { ipAddressOrRange: range }]
 
 resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' = {
   name: name
@@ -44,7 +51,8 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' = {
     disableLocalAuth: true
     disableKeyBasedMetadataWriteAccess: true
     minimalTlsVersion: 'Tls12'
-    publicNetworkAccess: 'Enabled'
+    publicNetworkAccess: privateNetwork && empty(operatorIpRanges) ? 'Disabled' : 'Enabled'
+    ipRules: ipRules
     networkAclBypass: 'None'
     consistencyPolicy: { defaultConsistencyLevel: 'Session' }
     capabilities: production ? [] : [ { name: 'EnableServerless' } ]
@@ -57,6 +65,12 @@ resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' = {
       continuousModeProperties: { tier: production ? 'Continuous30Days' : 'Continuous7Days' }
     }
   }
+}
+
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (production) {
+  name: 'feedbox'
+  scope: account
+  properties: { level: 'CanNotDelete', notes: 'Contacts, unsent events and the positions of the relay.' }
 }
 
 resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2025-04-15' = {

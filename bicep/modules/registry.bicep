@@ -12,20 +12,31 @@ param location string
 @description('Tags of the registry.')
 param tags object
 
-@description('Standard instead of Basic.')
+@description('Standard instead of Basic; Premium with privateNetwork, because the others have no private endpoints.')
 param production bool
+
+@description('Whether only the virtual network and operatorIpRanges reach the registry.')
+param privateNetwork bool
+
+@description('IP ranges of operators and pipelines, with privateNetwork.')
+param operatorIpRanges array
 
 @description('Workspace for logs and metrics.')
 param workspaceId string
+
+var ipRules = [for range in operatorIpRanges: { value: range, action: 'Allow' }]
 
 resource registry 'Microsoft.ContainerRegistry/registries@2025-04-01' = {
   name: name
   location: location
   tags: tags
-  sku: { name: production ? 'Standard' : 'Basic' }
+  sku: { name: privateNetwork ? 'Premium' : production ? 'Standard' : 'Basic' }
   properties: {
     adminUserEnabled: false
     anonymousPullEnabled: false
+    publicNetworkAccess: privateNetwork && empty(operatorIpRanges) ? 'Disabled' : 'Enabled'
+    networkRuleBypassOptions: 'None'
+    networkRuleSet: privateNetwork ? { defaultAction: 'Deny', ipRules: ipRules } : null
   }
 }
 
@@ -42,6 +53,9 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
     ]
   }
 }
+
+@description('Resource id, for the private endpoint.')
+output id string = registry.id
 
 @description('Name, for role assignments.')
 output name string = registry.name

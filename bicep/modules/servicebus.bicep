@@ -19,8 +19,16 @@ param production bool
 @description('Window of duplicate detection, 20 seconds to 7 days.')
 param duplicateWindow string
 
+@description('Whether only the virtual network and operatorIpRanges reach the namespace.')
+param privateNetwork bool
+
+@description('IP ranges of operators and consumers, with privateNetwork.')
+param operatorIpRanges array
+
 @description('Workspace for logs and metrics.')
 param workspaceId string
+
+var ipRules = [for range in operatorIpRanges: { ipMask: range, action: 'Allow' }]
 
 resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' = {
   name: name
@@ -30,8 +38,25 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' = {
   properties: {
     disableLocalAuth: true
     minimumTlsVersion: '1.2'
-    publicNetworkAccess: 'Enabled'
+    publicNetworkAccess: privateNetwork && empty(operatorIpRanges) ? 'Disabled' : 'Enabled'
   }
+}
+
+resource rules 'Microsoft.ServiceBus/namespaces/networkRuleSets@2024-01-01' = if (privateNetwork) {
+  parent: namespace
+  name: 'default'
+  properties: {
+    defaultAction: 'Deny'
+    publicNetworkAccess: empty(operatorIpRanges) ? 'Disabled' : 'Enabled'
+    trustedServiceAccessEnabled: false
+    ipRules: ipRules
+  }
+}
+
+resource lock 'Microsoft.Authorization/locks@2020-05-01' = if (production) {
+  name: 'feedbox'
+  scope: namespace
+  properties: { level: 'CanNotDelete', notes: 'Messages that consumers have not received.' }
 }
 
 resource topic 'Microsoft.ServiceBus/namespaces/topics@2024-01-01' = {

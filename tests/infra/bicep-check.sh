@@ -4,12 +4,13 @@
 # where FEEDBOX_SHARED says. Where they are absent the whole check is skipped, and
 # says so. It needs Node 20 and, for its first run, the npm registry.
 #
-# A resource without type data fails, unless its type is in ALLOW_UNCHECKED.
+# A resource without type data fails, unless its type is in ALLOW_UNCHECKED. A type there is checked
+# too as soon as its data is installed; the last line counts those that were not.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 shared=${FEEDBOX_SHARED:-$root/../shared}
 cache=$root/.cache/bicep-check
-export ALLOW_UNCHECKED=
+export ALLOW_UNCHECKED=Microsoft.Authorization/locks,Microsoft.KeyVault/vaults,Microsoft.KeyVault/vaults/secrets,Microsoft.Network/networkSecurityGroups
 
 for needed in "$shared/tools/bicep-check/check.mjs" "$shared/azure-types"; do
   if [ ! -e "$needed" ]; then
@@ -43,8 +44,12 @@ seed identity.bicep 's/resource identity/resource/' 'syntax error'
 seed identity.bicep 's/@2024-11-30/@1999-01-01/' 'no type data'
 
 files=("$root"/bicep/*.bicep "$root"/bicep/modules/*.bicep)
-if ! check "${files[@]}"; then
+if ! said=$(check "${files[@]}"); then
+  echo "$said"
   echo "bicep-check: FAILED"
   exit 1
 fi
-echo "bicep-check: PASSED: ${#files[@]} files parsed, $(grep -hE '^resource .*= ' "${files[@]}" | grep -vc ' existing ') resources checked against their types, 5 seeded mistakes found"
+echo "$said"
+unchecked=$(grep -c 'not checked, as allowed' <<<"$said" || true)
+resources=$(grep -hE '^resource .*= ' "${files[@]}" | grep -vc ' existing ')
+echo "bicep-check: PASSED: ${#files[@]} files parsed, $((resources - unchecked)) resources checked against their types, $unchecked without type data, 5 seeded mistakes found"

@@ -23,6 +23,7 @@ const (
 // builtIn lists the roles of Azure that may be assigned, by id, with scope and identity.
 var builtIn = map[string]struct{ name, scope, to string }{
 	"7f951dda-4ed3-4680-a7ca-43fe172d538d": {"AcrPull", "Microsoft.ContainerRegistry/registries", "api relay"},
+	"4633458b-17de-408a-b874-0445c86b69e6": {"Key Vault Secrets User", "Microsoft.KeyVault/vaults/secrets", "api"},
 	"69a216fc-b8fb-44d8-bc22-1f3c2cd27a39": {"Azure Service Bus Data Sender", topic, "relay"},
 }
 
@@ -67,6 +68,8 @@ var rightsChecks = []check{
 			{rolesFile, "  scope: topic\n", "  scope: namespace\n"},
 			{rolesFile, "name: guid(topic.id, relayPrincipalId, serviceBusDataSender)\n  scope: topic\n  properties: {\n    principalId: relayPrincipalId", "name: guid(topic.id, relayPrincipalId, serviceBusDataSender)\n  scope: topic\n  properties: {\n    principalId: apiPrincipalId"},
 			{rolesFile, "    principalType: 'ServicePrincipal'\n", ""},
+			{vaultFile, "  scope: keys\n", "  scope: vault\n"},
+			{vaultFile, "4633458b-17de-408a-b874-0445c86b69e6", "b86a8fe4-44ce-4948-aee5-eccb2c155cd7"}, // may write
 		},
 	},
 	{
@@ -86,10 +89,13 @@ var rightsChecks = []check{
 	{
 		"secrets are marked, never defaults and never outputs", secrets,
 		[]seed{
-			{"bicep/modules/api.bicep", "@secure()\n", ""},
+			{vaultFile, "@secure()\n", ""},
 			{"bicep/main.bicep", "param tokenKeys string", "param tokenKeys string = 'AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA='"},
-			{"bicep/modules/api.bicep", "secretRef: 'token-keys'", "value: tokenKeys"},
-			{"bicep/modules/api.bicep", "output url string = placeholder ? '' : publicUrl", "output url string = tokenKeys"},
+			{apiFile, "secretRef: 'token-keys'", "value: tokenKeysUri"},
+			{vaultFile, "output tokenKeysUri string = '${vault.properties.vaultUri}secrets/token-keys'", "output tokenKeysUri string = tokenKeys"},
+			{apiFile, "keyVaultUrl: tokenKeysUri, identity: identityId", "value: tokenKeysUri"},
+			{vaultFile, "enablePurgeProtection: production ? true : null", "enablePurgeProtection: null"},
+			{vaultFile, "enableRbacAuthorization: true", "enableRbacAuthorization: false"},
 		},
 	},
 }
@@ -98,7 +104,7 @@ var rightsChecks = []check{
 // all stand-ins are the same.
 func principals(w *world) map[string]string {
 	to := map[string]string{}
-	for _, d := range w.files[rolesFile].All("resource") {
+	for _, d := range slices.Concat(w.files[rolesFile].All("resource"), w.files[vaultFile].All("resource")) {
 		if d.Existing {
 			continue
 		}
@@ -302,6 +308,17 @@ func secrets(w *world, report func(string, ...any)) {
 			if e.name == "FEEDBOX_API_TOKEN_KEYS" && e.secret == "" {
 				report("FEEDBOX_API_TOKEN_KEYS is not a reference to a secret")
 			}
+		}
+		for _, secret := range list(at(r.Body, "properties", "configuration", "secrets")) {
+			want(report, "value of a secret of "+r.Symbol, at(secret, "value"), nil)
+			want(report, "address of a secret of "+r.Symbol, at(secret, "keyVaultUrl"), "https://v.vault.azure.net/secrets/token-keys")
+			if owners, _ := at(r.Body, "identity", "userAssignedIdentities").(map[string]any); owners[text(at(secret, "identity"))] == nil {
+				report("%s reads its secret with an identity that it does not have", r.Symbol)
+			}
+		}
+		if r.Type == vaultType {
+			want(report, "enablePurgeProtection", at(r.Body, "properties", "enablePurgeProtection"), true)
+			want(report, "enableRbacAuthorization", at(r.Body, "properties", "enableRbacAuthorization"), true)
 		}
 	}
 }

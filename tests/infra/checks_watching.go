@@ -17,7 +17,7 @@ const (
 // watched lists the types that must have a diagnostic setting, and whether they have logs
 // besides metrics.
 var watched = map[string]bool{
-	account: true, namespace: true, "Microsoft.ContainerRegistry/registries": true, "Microsoft.App/managedEnvironments": true, app: false,
+	account: true, namespace: true, vaultType: true, "Microsoft.ContainerRegistry/registries": true, "Microsoft.App/managedEnvironments": true, app: false,
 }
 
 var watchingChecks = []check{

@@ -31,15 +31,17 @@ var wiringChecks = []check{
 		},
 	},
 	{
-		"roles are assigned before the apps start", func(w *world, report func(string, ...any)) {
-			for _, name := range []string{"api", "relay"} {
+		"roles are assigned, and endpoints resolve, before the apps start", func(w *world, report func(string, ...any)) {
+			for name, awaited := range map[string]string{
+				"api": "[roles, cosmosEndpoint, registryEndpoint, vaultEndpoint]", "relay": "[roles, cosmosEndpoint, servicebusEndpoint, registryEndpoint]",
+			} {
 				d := w.files["bicep/main.bicep"].Find(name)
-				if d == nil || !strings.Contains(bicep.Print(d.Value), "'dependsOn': [roles]") {
-					report("module %s does not wait for roles", name)
+				if d == nil || !strings.Contains(bicep.Print(d.Value), "'dependsOn': "+awaited) {
+					report("module %s does not wait for %s", name, awaited)
 				}
 			}
 		},
-		[]seed{{"bicep/main.bicep", "  dependsOn: [ roles ]\n", ""}},
+		[]seed{{"bicep/main.bicep", "  dependsOn: [ roles, cosmos", "  dependsOn: [ cosmos"}, {"bicep/main.bicep", "registryEndpoint, vaultEndpoint ]", "registryEndpoint ]"}},
 	},
 	{
 		"parameter files say nothing twice and what templates need", parameterFiles,

@@ -23,9 +23,9 @@ type world struct {
 	// files has the parsed Bicep files by path.
 	files map[string]*bicep.File
 	// dev and prod are the deployments of the running service; first is the very first
-	// deployment, with the placeholder. console is prod with the operations page and the
-	// identity of KEDA.
-	dev, prod, first, console []bicep.Resource
+	// deployment, with the placeholder. console is prod with the operations page, the
+	// identity of KEDA, the virtual network and ranges of addresses; private is prod with the network only.
+	dev, prod, first, console, private []bicep.Resource
 }
 
 // roots lists the folders and files to read.
@@ -84,7 +84,11 @@ func newWorld(texts, source map[string]string) (*world, error) {
 			"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FAILOVER_LOCATION": "northeurope",
 			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
 		}},
-		{&w.console, "bicep/prod.bicepparam", map[string]string{"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_CONSOLE": "true", "FEEDBOX_KEDA": "true"}},
+		{&w.console, "bicep/prod.bicepparam", map[string]string{
+			"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_CONSOLE": "true", "FEEDBOX_KEDA": "true",
+			"FEEDBOX_PRIVATE_NETWORK": "true", "FEEDBOX_CLIENT_IPS": "203.0.113.0/24", "FEEDBOX_OPERATOR_IPS": "198.51.100.7/32,198.51.100.64/26", "FEEDBOX_EGRESS_IPS": "192.0.2.0/28",
+		}},
+		{&w.private, "bicep/prod.bicepparam", map[string]string{"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_PRIVATE_NETWORK": "true"}},
 	} {
 		all := map[string]string{}
 		for _, from := range []map[string]string{environ, deployment.environ} {
@@ -123,6 +127,7 @@ var standins = bicep.Standins{
 	"Microsoft.ContainerRegistry/registries":           map[string]any{"loginServer": "r.azurecr.io"},
 	"Microsoft.DocumentDB/databaseAccounts":            map[string]any{"documentEndpoint": "https://a.documents.azure.com:443/"},
 	"Microsoft.ServiceBus/namespaces":                  map[string]any{"serviceBusEndpoint": "https://n.servicebus.windows.net:443/"},
+	"Microsoft.KeyVault/vaults":                        map[string]any{"vaultUri": "https://v.vault.azure.net/"},
 	"Microsoft.App/managedEnvironments":                map[string]any{"defaultDomain": "d.westeurope.azurecontainerapps.io"},
 	"Microsoft.App/containerApps": map[string]any{"template": map[string]any{
 		"containers": []any{map[string]any{"image": "r.azurecr.io/feedbox@sha256:1"}},
@@ -253,7 +258,7 @@ type seed struct{ file, old, new string }
 func checks() []check {
 	var all []check
 	for _, family := range [][]check{
-		databaseChecks, messagingChecks, rightsChecks, appChecks, consoleChecks, settingsChecks, wiringChecks, watchingChecks, azdChecks, kubernetesChecks, kubernetesPlaceChecks, kubernetesPairChecks, imageChecks, workflowChecks,
+		databaseChecks, messagingChecks, rightsChecks, appChecks, consoleChecks, networkChecks, settingsChecks, wiringChecks, watchingChecks, azdChecks, kubernetesChecks, kubernetesPlaceChecks, kubernetesPairChecks, imageChecks, workflowChecks,
 	} {
 		all = append(all, family...)
 	}

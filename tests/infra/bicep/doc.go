@@ -4,7 +4,7 @@
 // The dialect: parameters, variables, resources (also existing and conditional ones),
 // modules by local path, outputs, decorators, and expressions with strings, numbers,
 // objects, arrays, calls, members, indexes and the usual operators. Not supported: object
-// spread, loops, lambdas, imports, user-defined types and functions, registry modules,
+// spread, loops other than [for name in list: item], lambdas, imports, user-defined types and functions, registry modules,
 // nested resources, multi-line strings. All of these are refused with file and line.
 //
 // [Parse] parses one file. [Deploy] evaluates a main file with its modules. Values

@@ -113,6 +113,8 @@ func (s *scope) value(n *Node) (any, error) {
 		return s.value(n.Kids[2])
 	case Array:
 		return s.values(n.Kids)
+	case For:
+		return s.loop(n)
 	case Object:
 		return s.object(n)
 	default:
@@ -130,6 +132,29 @@ func (s *scope) values(nodes []*Node) ([]any, error) {
 		list = append(list, v)
 	}
 	return list, nil
+}
+
+// loop evaluates the item for each value of the list, with the variable as a symbol.
+func (s *scope) loop(n *Node) (any, error) {
+	v, err := s.value(n.Kids[0])
+	if err != nil {
+		return nil, err
+	}
+	over, isList := v.([]any)
+	if _, taken := s.known[n.Text]; taken || !isList || s.file.Find(n.Text) != nil {
+		return nil, s.errorf(n, "for %s in %T: the name is taken, or this is no list", n.Text, v)
+	}
+	defer delete(s.known, n.Text)
+	items := make([]any, 0, len(over))
+	for _, each := range over {
+		s.known[n.Text] = each
+		item, err := s.value(n.Kids[1])
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	return items, nil
 }
 
 func (s *scope) object(n *Node) (any, error) {

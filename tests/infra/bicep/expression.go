@@ -103,7 +103,14 @@ func (p *parser) primary() *Node {
 		p.at++
 		return p.within(")")
 	case c == '[':
+		allowed := p.loopAt == p.at
 		p.at++
+		if p.space(true); p.keyword("for") {
+			if !allowed {
+				p.fail("a loop is the whole value of a var or a property")
+			}
+			return p.loop(pos)
+		}
 		return &Node{Kind: Array, Kids: p.list("]", false), Pos: pos}
 	case c == '{':
 		p.at++
@@ -129,6 +136,25 @@ func (p *parser) primary() *Node {
 	default:
 		return &Node{Kind: Ident, Text: w, Pos: pos}
 	}
+}
+
+// loopable reads an expression that may be a loop.
+func (p *parser) loopable() *Node {
+	p.space(false)
+	p.loopAt = p.at
+	return p.expression()
+}
+
+// loop reads the rest of [for name in list: item].
+func (p *parser) loop(pos Pos) *Node {
+	n := &Node{Kind: For, Text: p.name(), Pos: pos}
+	if !p.keyword("in") {
+		p.fail("expected in")
+	}
+	n.Kids = append(n.Kids, p.expression())
+	p.expect(":")
+	n.Kids = append(n.Kids, p.within("]"))
+	return n
 }
 
 // list reads items up to the closing bracket. Arguments are separated by commas,
@@ -160,7 +186,7 @@ func (p *parser) properties() []*Node {
 			key = &Node{Kind: String, Kids: []*Node{{Kind: Text, Text: p.name(), Pos: pos}}, Pos: pos}
 		}
 		p.expect(":")
-		properties = append(properties, &Node{Kind: Property, Kids: []*Node{key, p.expression()}, Pos: pos})
+		properties = append(properties, &Node{Kind: Property, Kids: []*Node{key, p.loopable()}, Pos: pos})
 		p.separator("}", true)
 	}
 }

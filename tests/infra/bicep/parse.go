@@ -5,11 +5,15 @@ import (
 	"slices"
 )
 
-type parser struct{ scanner }
+type parser struct {
+	scanner
+	// loopAt is the place of the value of a var or a property, where Bicep allows a loop.
+	loopAt int
+}
 
 // Parse reads a file of the dialect. The error is a *SyntaxError.
 func Parse(name, text string) (file *File, err error) {
-	p := &parser{newScanner(name, text)}
+	p := &parser{scanner: newScanner(name, text)}
 	defer func() {
 		if r := recover(); r != nil {
 			fault, ok := r.(error)
@@ -80,7 +84,7 @@ func (p *parser) declaration(keyword string) *Declaration {
 		d.Value = p.expression()
 	case "var":
 		p.expect("=")
-		d.Value = p.expression()
+		d.Value = p.loopable()
 	default:
 		d.Target = p.literal()
 		d.Existing = keyword == "resource" && p.keyword("existing")
