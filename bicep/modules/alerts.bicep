@@ -468,3 +468,106 @@ resource apiFails 'Microsoft.Insights/metricAlerts@2018-03-01' = {
     actions: [ { actionGroupId: people.id } ]
   }
 }
+
+// A few are callers whose token has expired. Many are guesses, or a role that was taken away.
+resource apiRefuses 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-api-refuses'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'The API refuses many callers: wrong credentials (401) or missing roles (403).'
+    severity: 2
+    enabled: true
+    scopes: [ apiId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: 'refused'
+          metricNamespace: 'Microsoft.App/containerapps'
+          metricName: 'Requests'
+          timeAggregation: 'Total'
+          operator: 'GreaterThan'
+          threshold: 100
+          dimensions: [
+            { name: 'statusCode', operator: 'Include', values: [ '401', '403' ] }
+          ]
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}
+
+// Also refusals of callers without a credential, see SECURITY.md, Limits.
+resource apiLimits 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-api-limits'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'The API answers with 429: a caller exceeds its rate or its share.'
+    severity: 3
+    enabled: true
+    scopes: [ apiId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: 'limited'
+          metricNamespace: 'Microsoft.App/containerapps'
+          metricName: 'Requests'
+          timeAggregation: 'Total'
+          operator: 'GreaterThan'
+          threshold: 1000
+          dimensions: [
+            { name: 'statusCode', operator: 'Include', values: [ '429' ] }
+          ]
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}
+
+// The processes have exactly the rights that they use, so a refusal means that a role is missing, or
+// that another identity tries the database. The operations page makes a few: its doctor tests writes.
+resource databaseRefuses 'Microsoft.Insights/metricAlerts@2018-03-01' = {
+  name: 'feedbox-database-refuses'
+  location: 'global'
+  tags: tags
+  properties: {
+    description: 'Cosmos DB refuses an identity: a role is missing, or an identity without a role tries.'
+    severity: 2
+    enabled: true
+    scopes: [ accountId ]
+    evaluationFrequency: 'PT5M'
+    windowSize: 'PT5M'
+    autoMitigate: true
+    criteria: {
+      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
+      allOf: [
+        {
+          criterionType: 'StaticThresholdCriterion'
+          name: 'refused'
+          metricNamespace: 'Microsoft.DocumentDB/databaseAccounts'
+          metricName: 'TotalRequests'
+          timeAggregation: 'Count'
+          operator: 'GreaterThan'
+          threshold: 20
+          dimensions: [
+            { name: 'StatusCode', operator: 'Include', values: [ '401', '403' ] }
+          ]
+        }
+      ]
+    }
+    actions: [ { actionGroupId: people.id } ]
+  }
+}

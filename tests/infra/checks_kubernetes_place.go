@@ -34,9 +34,22 @@ var kubernetesPlaceChecks = []check{
 		"Kubernetes: the ops port is for the scraper alone", networkPolicy,
 		[]seed{
 			{policyYAML, "        - {port: http}\n", "        - {port: http}\n        - {port: ops}\n"},
-			{policyYAML, "policyTypes: [Ingress]", "policyTypes: [Egress]"},
+			{policyYAML, "policyTypes: [Ingress, Egress]", "policyTypes: [Egress]"},
 			{policyYAML, "matchLabels: {app: feedbox-relay}", "matchLabels: {app: relay}"},
 			{policyYAML, "    - from:\n        - namespaceSelector:\n            matchLabels: {kubernetes.io/metadata.name: monitoring}\n      ports:", "    - ports:"},
+		},
+	},
+	{
+		"Kubernetes: each process reaches the ports that its settings name, and no others", egressPorts,
+		[]seed{
+			{policyYAML, "policyTypes: [Ingress, Egress]", "policyTypes: [Ingress]"},
+			{policyYAML, "        - {port: 443}\n        - {port: 5671}\n", "        - {port: 443}\n"},
+			{policyYAML, "    - ports:\n        - {port: 443}\n---", "    - {}\n---"},
+			{policyYAML, "        - {port: 53, protocol: UDP}\n", ""},
+			{kubernetes + "postgres-sqs/access.yaml", "        - {port: 443}\n        - {port: 5432}\n", "        - {port: 443}\n        - {port: 1433}\n"},
+			{kubernetes + "postgres-rabbitmq/access.yaml", "        - {port: 5671}\n", "        - {port: 5672}\n"},
+			{kubernetes + "firestore-rabbitmq/access.yaml", "        - ipBlock: {cidr: 169.254.169.252/32}\n        - ipBlock: {cidr: 169.254.169.254/32}\n", "        - ipBlock: {cidr: 0.0.0.0/0}\n"},
+			{consoleYAML, "        - {port: 5671}\n", "        - {port: 5671}\n        - {port: 80}\n"},
 		},
 	},
 	{
@@ -195,6 +208,77 @@ func networkPolicy(w *world, report func(string, ...any)) {
 			report("no policy guards %s", who)
 		}
 	}
+}
+
+// egressPorts compares the ports of each policy with those of the stores and brokers in the settings.
+// A patch of a pair replaces the rules of the base.
+func egressPorts(w *world, report func(string, ...any)) {
+	stores := map[string]string{"cosmos": "443", "firestore": "443", "postgres": "5432"}
+	brokers := map[string]string{"servicebus": "5671", "rabbitmq": "5671", "sqs": "443"}
+	compare := func(file, process, store, broker string) {
+		wanted := []string{"53/TCP", "53/UDP", stores[store]}
+		if process != "relay" { // tokens of callers
+			wanted = append(wanted, "443")
+		}
+		if process != "api" {
+			wanted = append(wanted, brokers[broker])
+		}
+		if store == "firestore" {
+			wanted = append(wanted, "80 of the node", "988 of the node")
+		}
+		slices.Sort(wanted)
+		for _, d := range documents(w, file, report) {
+			if at(d, "kind") != "NetworkPolicy" || at(d, "metadata", "name") != any("feedbox-"+process) {
+				continue
+			}
+			want(report, file+": ports of the "+process, fmt.Sprint(reachable(d)), fmt.Sprint(slices.Compact(wanted)))
+			return
+		}
+		report("%s: nothing restricts the %s", file, process)
+	}
+	for _, process := range []string{"api", "relay"} {
+		compare(policyYAML, process, "cosmos", "servicebus")
+		for _, pair := range pairs {
+			store, broker, _ := strings.Cut(pair, "-")
+			file := kubernetes + pair + "/access.yaml"
+			if pair == "cosmos-rabbitmq" { // the ports of the base
+				file = policyYAML
+			}
+			compare(file, process, store, broker)
+		}
+	}
+	compare(consoleYAML, "console", "cosmos", "servicebus")
+	for _, file := range []string{policyYAML, consoleYAML} {
+		for _, d := range documents(w, file, report) {
+			if at(d, "kind") == "NetworkPolicy" {
+				want(report, file+": kinds of rules", fmt.Sprint(at(d, "spec", "policyTypes")), "[Ingress Egress]")
+			}
+		}
+	}
+}
+
+// reachable returns the sorted ports of a policy's egress rules.
+func reachable(policy any) (ports []string) {
+	for _, rule := range list(at(policy, "spec", "egress")) {
+		suffix := ""
+		for _, to := range list(at(rule, "to")) {
+			if cidr := text(at(to, "ipBlock", "cidr")); strings.HasPrefix(cidr, "169.254.169.25") && strings.HasSuffix(cidr, "/32") {
+				suffix = " of the node"
+			}
+		}
+		if len(list(at(rule, "ports"))) == 0 {
+			ports = append(ports, "all")
+		}
+		for _, p := range list(at(rule, "ports")) {
+			name := fmt.Sprint(at(p, "port")) + suffix
+			if protocol := text(at(p, "protocol")); protocol != "" {
+				name += "/" + protocol
+			}
+			ports = append(ports, name)
+		}
+	}
+	slices.Sort(ports)
+	return slices.Compact(ports)
 }
 
 const (

@@ -44,6 +44,7 @@ var watchingChecks = []check{
 		[]seed{
 			{alertsFile, "'DeadletteredMessages'", "'ActiveMessages'"},
 			{alertsFile, "values: [ '429' ]", "values: [ '449' ]"},
+			{alertsFile, "values: [ '401', '403' ]", "values: [ '401' ]"},
 			{alertsFile, "scopes: [ relayId ]", "scopes: [ apiId ]"},
 			{alertsFile, "\"event parked\", ", ""},
 			{alertsFile, "          operator: 'LessThan'\n", "          operator: 'GreaterThan'\n"},
@@ -109,7 +110,7 @@ func alerts(w *world, report func(string, ...any)) {
 // message in a query.
 func reasons(w *world, report func(string, ...any)) {
 	wanted := []string{
-		"DeadletteredMessages > namespaces", "TotalRequests 429 > databaseAccounts", "RestartCount relay", "RestartCount api", "Requests 5xx api", "ThrottledRequests > namespaces",
+		"DeadletteredMessages > namespaces", "TotalRequests 429 > databaseAccounts", "RestartCount relay", "RestartCount api", "Requests 5xx api", "Requests 401 403 api", "Requests 429 api", "TotalRequests 401 403 > databaseAccounts", "ThrottledRequests > namespaces",
 		"unsent events grow old and will expire", "relay.lag missing", "event parked", "events missing from the feed",
 		"range is not read", "relay.lag paused", "relay.lag known", "relay.lag oldest_age_s",
 	}
@@ -119,8 +120,10 @@ func reasons(w *world, report func(string, ...any)) {
 		switch r.Type {
 		case metric:
 			name := text(at(first, "metricName"))
-			if value := text(at(first, "dimensions", 0, "values", 0)); value != "" && value != "*" {
-				name += " " + value
+			for _, value := range list(at(first, "dimensions", 0, "values")) {
+				if value != "*" {
+					name += " " + text(value)
+				}
 			}
 			scope := text(at(r.Body, "properties", "scopes", 0))
 			switch {

@@ -93,6 +93,10 @@ var alertCases = []alertCase{
 
 	{alert: "FeedboxAPIFails", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="503"}`, "0+2x40", `http_server_request_duration_seconds_count{http_response_status_code="200"}`, "0+8x40"}, fires: "20% of the requests fail"},
 	{alert: "FeedboxAPIFails", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="503"}`, "0+1x40", `http_server_request_duration_seconds_count{http_response_status_code="200"}`, "0+999x40"}},
+	{alert: "FeedboxAPIRefuses", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="401"}`, "0+10x40", `http_server_request_duration_seconds_count{http_response_status_code="403"}`, "0+5x40"}, fires: "150 requests were refused in five minutes for a wrong credential or a missing role"},
+	{alert: "FeedboxAPIRefuses", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="401"}`, "0+5x40", `http_server_request_duration_seconds_count{http_response_status_code="404"}`, "0+99x40"}},
+	{alert: "FeedboxAPILimits", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="429"}`, "0+200x40"}, fires: "2k requests exceeded a rate or a share in five minutes"},
+	{alert: "FeedboxAPILimits", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="429"}`, "0+20x40"}},
 	{alert: "FeedboxAPISlow", at: "16m", series: buckets("http_server_request_duration_seconds_bucket", "1", "2.5"), fires: "one request in a hundred takes 2.485s"},
 	{alert: "FeedboxAPISlow", at: "16m", series: buckets("http_server_request_duration_seconds_bucket", "0.1", "0.25")},
 }
@@ -146,6 +150,7 @@ func TestAlertRules(t *testing.T) {
 		{old: `kind="lost"`, new: `kind="acquired"`},
 		{old: "count(max by (lease) (outbox_range_paused) == 1)", new: "count(outbox_range_paused == 1)"}, // two relays, one range
 		{old: "(outbox_range_unread_total[5m])) >= 2", new: "(outbox_range_unread_total[5m])) > 0"},
+		{old: `"401|403"`, new: `"401"`},
 		{old: "increase(outbox_consumer_dead_lettered_total[15m])", new: "increase(outbox_consumer_gaps_total[15m])"},
 	} {
 		if !strings.Contains(text, mistake.old) {
