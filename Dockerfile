@@ -4,15 +4,12 @@
 #   docker build --target api   -t feedbox-api .
 #   docker build --target relay -t feedbox-relay .
 #
-# Pin both images by digest in production builds:
-#   --build-arg GO_IMAGE=golang:1.26-bookworm@sha256:...
-#   --build-arg BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:...
-# This file has no digests: nobody has looked them up from a machine that reaches the registries. CI
-# resolves the tags, builds from the digests and prints them; dependabot.yml covers this file.
+# Both images are pinned by the digest of their index, which has all platforms. dependabot.yml proposes
+# newer ones; until one is merged, a build does not have the fixes of the base.
 #
 # It uses no BuildKit feature, so that az acr build can build it.
-ARG GO_IMAGE=golang:1.26-bookworm
-ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot
+ARG GO_IMAGE=golang:1.26.8-bookworm@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d
+ARG BASE_IMAGE=gcr.io/distroless/static-debian12:nonroot@sha256:afa5c872c891853ca7fcf1f12c3edb23f7eeef36189728842dd51042ff57f7ab
 
 FROM ${GO_IMAGE} AS build
 WORKDIR /src

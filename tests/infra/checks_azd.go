@@ -101,7 +101,7 @@ var imageChecks = []check{
 		"the image is static, empty, and run by nobody", func(w *world, report func(string, ...any)) {
 			for _, line := range []string{
 				`(?m)^RUN CGO_ENABLED=0 go build .*-trimpath.* \./cmd/feedbox$`,
-				`(?m)^ARG BASE_IMAGE=gcr\.io/distroless/static-debian\d+:nonroot$`,
+				`(?m)^ARG BASE_IMAGE=gcr\.io/distroless/static-debian\d+:nonroot@`,
 				`(?m)^FROM \$\{BASE_IMAGE\} AS feedbox$`,
 				`(?m)^USER 65532:65532$`,
 				`(?m)^ENTRYPOINT \["/feedbox"\]$`,

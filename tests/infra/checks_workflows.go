@@ -2,6 +2,8 @@ package infra
 
 import (
 	"fmt"
+	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -12,14 +14,16 @@ const (
 	emulatorYML = workflows + "emulators.yml"
 	knownIssues = workflows + "emulators/known-issues.txt"
 	dependabot  = ".github/dependabot.yml"
+
+	devDockerfile = "cmd/feedbox-dev/Dockerfile"
 )
 
 var (
 	issueLine = regexp.MustCompile(`^[a-z-]+ +#\d+( #\d+)* +\S.{10,}$`)
 	usedTag   = regexp.MustCompile(`uses: (\S+)`)
 	atCommit  = regexp.MustCompile(`^\s*(?:- )?uses: \S+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
-	// unpinned are actions whose commit nobody has checked.
-	unpinned = []string{"microsoft/ps-rule@v2.9.0"}
+	image     = regexp.MustCompile(`(?m)^\s*(?:-\s*)?(?:image:|FROM(?: --platform=\S+)?|ARG \w*IMAGE=)\s*([^\s#]+)(?: AS (\w+))?`)
+	digest    = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
 )
 
 var workflowChecks = []check{
@@ -38,7 +42,7 @@ var workflowChecks = []check{
 				}
 				for line := range strings.Lines(w.texts[file]) {
 					used := usedTag.FindStringSubmatch(line)
-					if used == nil || atCommit.MatchString(strings.TrimRight(line, "\n")) || strings.HasPrefix(used[1], "./") || slices.Contains(unpinned, used[1]) {
+					if used == nil || atCommit.MatchString(strings.TrimRight(line, "\n")) || strings.HasPrefix(used[1], "./") {
 						continue
 					}
 					report("%s uses %s, which is no commit with its version beside it", file, used[1])
@@ -49,6 +53,18 @@ var workflowChecks = []check{
 			{workflows + "test.yml", "permissions: {contents: read}", "permissions: write-all"},
 			{workflows + "lint.yml", "    timeout-minutes: 20\n", ""},
 			{workflows + "lint.yml", "actions/cache@0057852bfaa89a56745cba8c7296529d2fc39830 # v4.3.0", "actions/cache@v4"},
+		},
+	},
+	{
+		"every image is a digest", pinnedImages,
+		[]seed{
+			{"Dockerfile", "@sha256:a688600ca24f8a4d3ca77f95b0dd40704a9fc787c826660eb7ba0b641b8b175d", ""},
+			{"Dockerfile", "FROM ${BASE_IMAGE} AS feedbox", "FROM debian:12 AS feedbox"},
+			{devDockerfile, "static-debian12:nonroot@sha256:afa5", "static-debian12:nonroot@sha256:0000"},
+			{workflows + "emulators/servicebus.compose.yml", "@sha256:97b4", "@sha256:97g4"},
+			{emulatorYML, "vnext-EN20260907@sha256:2db1f9e74c506bcf6fc347aa937aea1c00fa756061296a5a9efba530ce86ec02", "vnext-latest"},
+			{baseFolder + "kustomization.yaml", "digest: sha256:", "newTag: "},
+			{relayYAML, "image: feedbox", "image: feedbox:1.0.0"},
 		},
 	},
 	{
@@ -108,7 +124,7 @@ var workflowChecks = []check{
 	},
 	{
 		"updates of modules, actions and images are proposed", func(w *world, report func(string, ...any)) {
-			for _, ecosystem := range []string{"gomod", "github-actions", "docker"} {
+			for _, ecosystem := range []string{"gomod", "github-actions", "docker", "docker-compose"} {
 				if !strings.Contains(w.texts[dependabot], "package-ecosystem: "+ecosystem+"\n") {
 					report("%s does not have %s", dependabot, ecosystem)
 				}
@@ -130,7 +146,7 @@ var workflowChecks = []check{
 				}
 			}
 		},
-		[]seed{{emulatorYML, "./tests/conformance/...", "./tests/other/..."}, {workflows + "bicep.yml", "microsoft/ps-rule@v2.9.0", "actions/checkout@v4"}},
+		[]seed{{emulatorYML, "./tests/conformance/...", "./tests/other/..."}, {workflows + "bicep.yml", "microsoft/ps-rule@46451b8f5258c41beb5ae69ed7190ccbba84112c", "actions/checkout@11d5960a326750d5838078e36cf38b85af677262"}},
 	},
 	{
 		"every known difference of Microsoft's emulator names its issues", func(w *world, report func(string, ...any)) {
@@ -150,6 +166,35 @@ var workflowChecks = []check{
 		},
 		[]seed{{knownIssues, "#319 ", "     "}, {knownIssues, "patch                    #232                 PATCH is refused", "patch                    #232"}},
 	},
+}
+
+// pinnedImages requires a digest of every image that is named outside Bicep, where the placeholder of
+// the first deployment has a tag. Both Dockerfiles have the same bases. In Kubernetes the image has no
+// tag, because kustomize sets its digest.
+func pinnedImages(w *world, report func(string, ...any)) {
+	bases := map[string]string{}
+	for _, file := range slices.Sorted(maps.Keys(w.texts)) {
+		if ext := path.Ext(file); ext != ".yml" && ext != ".yaml" && path.Base(file) != "Dockerfile" {
+			continue
+		}
+		stages := map[string]bool{}
+		for _, found := range image.FindAllStringSubmatch(w.texts[file], -1) {
+			stages[found[2]] = true
+			switch one := found[1]; {
+			case strings.HasPrefix(one, "${") && strings.HasSuffix(one, "_IMAGE}") || stages[one]:
+			case strings.HasPrefix(file, kubernetes) && one == "feedbox":
+			case !digest.MatchString(one):
+				report("%s uses %s, which is no digest", file, one)
+			case path.Base(file) == "Dockerfile":
+				bases[path.Dir(file)] += one + " "
+			}
+		}
+	}
+	want(report, "the bases of "+devDockerfile, bases["cmd/feedbox-dev"], bases["."])
+	k := read(w, baseFolder+"kustomization.yaml", report)
+	if !digest.MatchString("@"+text(at(k, "images", 0, "digest"))) || at(k, "images", 0, "newTag") != nil {
+		report("Kubernetes runs the image by a tag")
+	}
 }
 
 // jobLines returns the lines of one job of a workflow.

@@ -29,7 +29,7 @@ type world struct {
 }
 
 // roots lists the folders and files to read.
-var roots = []string{"bicep", "azure.yaml", "Dockerfile", ".dockerignore", ".github"}
+var roots = []string{"bicep", "azure.yaml", "Dockerfile", devDockerfile, ".dockerignore", ".github"}
 
 // sources lists the folders in which the service logs and queries.
 var sources = []string{"application", "changefeed", "infrastructure/store/cosmos", "infrastructure/relay/monitor", "infrastructure/wiring", "infrastructure/httpapi"}
