@@ -75,6 +75,8 @@ type Order struct {
 	// Values holds the query and the Fields.
 	Values   url.Values
 	Who, Why string // name and reason of the person
+	// Stamp is that of the confirmed preview. Do compares it if the state may change until it has read it.
+	Stamp string
 
 	job *job
 }
@@ -206,6 +208,7 @@ func (h *actHandler) do(w http.ResponseWriter, r *http.Request) {
 	case preview.Typed != "" && strings.TrimSpace(values.Get("typed")) != preview.Typed:
 		a.Missing = "Type " + preview.Typed + " to confirm."
 	default:
+		order.Stamp = preview.Stamp
 		started := h.page.start(h.act, h.section, order)
 		started.wait(r.Context(), patience)
 		http.Redirect(w, r, h.page.options.Prefix+"/acts/"+started.snapshot().ID, http.StatusSeeOther)

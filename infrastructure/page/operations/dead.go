@@ -133,21 +133,41 @@ func (s *Operations) planResubmit(ctx context.Context, q url.Values) (*operator.
 	return s.o.Port.PlanResubmission(ctx, s.o.Management, l.Consumer, l.Letters, chosenBy(q))
 }
 
+// letterStamp identifies letters in any order, because RabbitMQ and SQS may return them in another one.
+func letterStamp(letters []operator.DeadLetter) string {
+	var ids []string
+	for _, l := range letters {
+		ids = append(ids, l.ID)
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, " ")
+}
+
+func planStamp(plan *operator.Resubmission) string {
+	var letters []operator.DeadLetter
+	for _, k := range plan.Keys {
+		letters = append(letters, k.Letters...)
+	}
+	return letterStamp(letters)
+}
+
+// unchanged refuses letters that are not those of the preview. One that has arrived since was not shown.
+func unchanged(o *page.Order, stamp string) error {
+	if stamp == o.Stamp {
+		return nil
+	}
+	return &page.Refusal{Status: http.StatusConflict, Title: "The dead letters have changed", Detail: "Other letters match now than in the preview. Nothing was done.", Next: "Go back to the list and repeat the act."}
+}
+
 func (s *Operations) previewResubmit(ctx context.Context, q url.Values) (*page.Preview, error) {
 	plan, err := s.planResubmit(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
-	for _, k := range plan.Keys {
-		for _, l := range k.Letters {
-			ids = append(ids, l.ID)
-		}
-	}
 	p := &page.Preview{
 		Summary: fmt.Sprintf("%d dead letters of %d keys go to %s again.", plan.Letters, len(plan.Keys), plan.Consumer),
 		Facts:   []page.Fact{{Name: "letters", Value: fmt.Sprint(plan.Letters)}, {Name: "keys", Value: fmt.Sprint(len(plan.Keys))}, {Name: "dropped as repeats", Value: fmt.Sprint(plan.Repeats)}},
-		Stamp:   strings.Join(ids, " "), Template: "effects", Data: plan.Effects,
+		Stamp:   planStamp(plan), Template: "effects", Data: plan.Effects,
 	}
 	if len(plan.LeftOut) > 0 {
 		p.Warning = fmt.Sprintf("Left out are keys with an older letter that was not chosen: %s.", listed(plan.LeftOut))
@@ -171,6 +191,9 @@ func (s *Operations) doResubmit(ctx context.Context, o *page.Order) error {
 }
 
 func (s *Operations) resubmit(ctx context.Context, o *page.Order, plan *operator.Resubmission) error {
+	if err := unchanged(o, planStamp(plan)); err != nil {
+		return err
+	}
 	done, total := int64(0), int64(plan.Letters)
 	failures, err := s.o.Port.Resubmit(ctx, plan, func() { done++; o.Progress(done, total) })
 	return s.settled(o, plan.Consumer, fmt.Sprintf("Sent again: %d of %d dead letters.", done, total), failures, err)
@@ -232,9 +255,7 @@ func (s *Operations) previewDiscard(ctx context.Context, q url.Values) (*page.Pr
 	p := &page.Preview{
 		Summary: fmt.Sprintf("%d dead letters of %s are removed. The consumer never handles them.", len(chosen), l.Consumer),
 		Warning: "No copy remains on the broker. The events stay in the store until they expire.", Typed: fmt.Sprint(len(chosen)),
-	}
-	for _, one := range chosen {
-		p.Stamp += one.ID + " "
+		Stamp: letterStamp(chosen),
 	}
 	if len(chosen) == 0 {
 		p.Blocked = "No dead letter matches."
@@ -249,6 +270,9 @@ func (s *Operations) doDiscard(ctx context.Context, o *page.Order) error {
 		return err
 	}
 	chosen := slices.DeleteFunc(slices.Clone(l.Letters), func(l operator.DeadLetter) bool { return !chosenBy(o.Values)(l) })
+	if err := unchanged(o, letterStamp(chosen)); err != nil {
+		return err
+	}
 	done, total := int64(0), int64(len(chosen))
 	failures, err := s.o.Port.Discard(ctx, l.Consumer, chosen, func() { done++; o.Progress(done, total) })
 	return s.settled(o, l.Consumer, fmt.Sprintf("Discarded: %d of %d dead letters.", done, total), failures, err)

@@ -20,6 +20,7 @@ import (
 type letterQueue struct {
 	operator.BrokerDoctor
 	letters []relayport.DeadLetter
+	next    []relayport.DeadLetter // of the reads after the first one; nil: the same
 	done    []string
 }
 
@@ -28,7 +29,11 @@ func (*letterQueue) Window(context.Context, string) operator.Window { return ope
 func (*letterQueue) Reach(string) string { return "topic contacts" }
 
 func (q *letterQueue) Read(_ context.Context, _ string, limit int) ([]relayport.DeadLetter, bool, error) {
-	return q.letters[:min(limit, len(q.letters))], len(q.letters) > limit, nil
+	letters := q.letters
+	if q.next != nil {
+		q.letters, q.next = q.next, nil
+	}
+	return letters[:min(limit, len(letters))], len(letters) > limit, nil
 }
 
 func (q *letterQueue) Claim(context.Context, string, []string) (relayport.LetterClaim, error) {
@@ -78,6 +83,8 @@ func TestDeadLettersAreShownWithTheirReason(t *testing.T) {
 		"/dead/resubmit?consumer=billing&key=a":      {"2 dead letters of 1 keys go to billing again", "topic contacts", "the inbox of the consumer drops it", "Type <b>2</b>"},
 		"/dead/resubmit?consumer=billing&letter=2":   {"No letter can be sent again", "Left out"},
 		"/dead/discard?consumer=billing&reason=none": {"No dead letter matches"},
+		"/dead/discard?consumer=billing&reason=":     {"No dead letter matches"},
+		"/dead/resubmit?consumer=billing&key=":       {"No letter can be sent again"},
 	} {
 		body := get(path)
 		for _, want := range wants {
@@ -102,6 +109,34 @@ func TestActsOnDeadLettersKeepTheOrderOfKeys(t *testing.T) {
 		port, q := newDeadPort()
 		if body := act(t, port, c.path, 0, c.sees); !strings.Contains(body, c.sees) || !slices.Equal(q.done, c.done) {
 			t.Errorf("%s: %q, want %q; the page:\n%s", c.path, q.done, c.done, body)
+		}
+	}
+}
+
+// A letter may arrive or leave between a preview and its act, even if the preview is confirmed at once.
+func TestActOnDeadLettersStopsIfOthersMatchThanInItsPreview(t *testing.T) {
+	for _, path := range []string{"/dead/discard?consumer=billing&key=a", "/dead/resubmit?consumer=billing&key=a", "/dead/edit?consumer=billing&letter=1&body=%7B%7D"} {
+		for what, from := range map[string]int{"arrives": 0, "leaves": 1} {
+			port, q := newDeadPort()
+			q.next = slices.Insert(slices.Clone(q.letters), 0, relayport.DeadLetter{ID: "0", Key: "a", Reason: "other"})
+			if from > 0 {
+				q.next = q.letters[from:]
+			}
+			const want = "dead letters have changed"
+			if body := act(t, port, path, 0, want); !strings.Contains(body, want) || len(q.done) > 0 {
+				t.Errorf("%s, a letter %s: %q; the page:\n%s", path, what, q.done, body)
+			}
+		}
+	}
+}
+
+func TestAnotherOrderOfDeadLettersDoesNotStopAnAct(t *testing.T) {
+	for _, path := range []string{"/dead/discard?consumer=billing&key=a", "/dead/resubmit?consumer=billing&reason=unknown_schema"} {
+		port, q := newDeadPort()
+		q.next = slices.Clone(q.letters)
+		slices.Reverse(q.next)
+		if body := act(t, port, path, 0, "dead letters"); len(q.done) == 0 {
+			t.Errorf("%s: nothing was done; the page:\n%s", path, body)
 		}
 	}
 }
