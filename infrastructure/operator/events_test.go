@@ -138,6 +138,22 @@ func TestEventsAreFilteredAndPaged(t *testing.T) {
 	}
 }
 
+// The key that was parked last comes first. Keys that were parked at one time have the order of their names.
+func TestPagesOfParkedEventsHaveEachEventOnce(t *testing.T) {
+	o, store, s := newListed(t, "a A", "b A", "c A", "d A")
+	for i, at := range []int{0, 2, 2, 1} {
+		e := store.stored[i]
+		if _, err := o.Parked.Park(t.Context(), e.Key, []relay.ParkedEvent{{ID: e.ID, Key: e.Key, Sequence: 1, Attempts: 1}}, &relay.Closing{At: store.stored[at].StoredAt}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for limit := 1; limit < 6; limit++ {
+		if got, _ := pages(t, o, s, EventFilter{State: StatusParked, Limit: limit}); strings.Join(got, " ") != "e1 parked e2 parked e3 parked e0 parked" {
+			t.Errorf("%d events a page: %v", limit, got)
+		}
+	}
+}
+
 // A filter that matches nothing examines a bounded number of events, and the next page continues there.
 func TestPageExaminesABoundedNumberOfEvents(t *testing.T) {
 	events := slices.Repeat([]string{"k A"}, 3*maxExamined)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
@@ -117,6 +118,34 @@ func TestHandledIsBeforeTheMeasurement(t *testing.T) {
 		}
 		if handled := s.Handled(); during.committed.Add(time.Second).Before(handled) {
 			t.Errorf("an event committed at %s during the measurement counts as handled: all before %s does", during.committed, handled)
+		}
+	})
+}
+
+// every decodes each document as an event.
+type every struct{}
+
+func (every) Decode([]byte) (relay.Message, bool, error) { return relay.Message{}, true, nil }
+
+// The transaction of the checkpoint was handled; the next one was not.
+func TestPlanOfAReplayEndsWithTheTransactionOfTheCheckpoint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed := memfeed.New(nil)
+		o, failing := newRelayed(t, feed)
+		o.store.Decoder = every{}
+		from := time.Now().Add(-time.Second)
+		feed.Put(memfeed.Document{Key: "k", ID: "e1"})
+		time.Sleep(10 * time.Second)
+		feed.Put(memfeed.Document{Key: "k", ID: "e2"}, memfeed.Document{Key: "k", ID: "e3"})
+		time.Sleep(time.Minute)
+		away := errors.New("away")
+		failing.Store(&away)
+		feed.Put(memfeed.Document{Key: "k", ID: "e4"})
+		time.Sleep(time.Minute)
+		read := 0
+		plan, err := o.PlanReplay(t.Context(), from, time.Hour, func(n int) { read += n })
+		if err != nil || len(plan) != 1 || plan[0].Events != 3 || plan[0].Covered != 3 || plan[0].Left != "" || read < 3 {
+			t.Errorf("%+v after %d documents, %v; want the 3 handled events", plan, read, err)
 		}
 	})
 }

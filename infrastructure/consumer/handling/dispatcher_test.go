@@ -212,6 +212,10 @@ func TestOnlyDeliveriesToAHandlerCountTowardsTheLimit(t *testing.T) {
 			d.deliveries = count
 			d.deliver(fmt.Sprint("fine", count, "."), 1)
 			d.want(t, "dead letters of events that were only prefetched", &d.deadLetters, time.Minute)
+			counted, err := inbox.Last(t.Context(), fmt.Sprint("deliveries:fine", count, ".1"))
+			if err != nil || counted.Sequence != int64(min(1, count/4)) {
+				t.Errorf("delivery %d is counted as %d in the inbox, %v; want it counted from delivery 4 on", count, counted.Sequence, err)
+			}
 		})
 	}
 	for process := range 4 {

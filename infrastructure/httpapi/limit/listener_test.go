@@ -121,6 +121,34 @@ func TestLargestShareLosesAConnection(t *testing.T) {
 	})
 }
 
+// A new connection counts in the share of its address, so it displaces one of a share that is as large.
+func TestNewConnectionDisplacesOneOfItsAddressInAnEqualShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, &Options{Connections: 3})
+		p.join("a1", "192.0.2.9", "a")
+		p.join("a2", "192.0.2.9", "a")
+		p.join("x1", "192.0.2.1", "")
+		if got := p.join("x2", "192.0.2.1", ""); got != "x1" {
+			t.Errorf("x2 displaces %q, want the other one of its address", got)
+		}
+	})
+}
+
+func TestConnectionOfACrowdedAddressDisplacesOneOfThatAddress(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, &Options{PerAddress: 3})
+		for _, name := range []string{"y1", "y2", "y3"} {
+			p.join(name, "192.0.2.2", "")
+		}
+		for _, name := range []string{"x1", "x2", "x3"} { // smaller shares, younger and identified
+			p.join(name, "192.0.2.1", name)
+		}
+		if got := p.join("x4", "192.0.2.1", ""); got != "x1" {
+			t.Errorf("x4 displaces %q, want the oldest one of its address", got)
+		}
+	})
+}
+
 func TestOrderWithinAShare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newParty(t, &Options{Connections: 4, Progress: time.Hour})

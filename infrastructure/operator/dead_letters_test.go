@@ -1,0 +1,98 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayport"
+)
+
+// letterBox is a dead-letter queue that records the ids of letters and of their resubmissions. It refuses
+// the letters of refused.
+type letterBox struct {
+	relayport.DeadLetters
+	BrokerDoctor
+	refused       string
+	sent, removed []string
+	resubmissions map[string]string // by letter
+	claimed, open int
+}
+
+func (*letterBox) Window(context.Context, string) Window { return Window{} }
+
+func (*letterBox) Reach(string) string { return "" }
+
+func (b *letterBox) Claim(context.Context, string, []string) (relayport.LetterClaim, error) {
+	b.claimed++
+	b.open++
+	return b, nil
+}
+
+func (b *letterBox) Resubmit(_ context.Context, id string, r relayport.Resubmission) error {
+	if strings.Contains(b.refused, id) {
+		return errors.New("no room")
+	}
+	b.sent = append(b.sent, id)
+	b.resubmissions[id] = r.ID
+	return nil
+}
+
+func (b *letterBox) Remove(_ context.Context, id string) error {
+	b.removed = append(b.removed, id)
+	return nil
+}
+
+func (b *letterBox) Release(context.Context) { b.open-- }
+
+// resubmit plans and sends those letters whose reason is "chosen".
+func (b *letterBox) resubmit(t *testing.T, letters ...DeadLetter) (*Resubmission, []LetterFailure) {
+	t.Helper()
+	b.resubmissions = map[string]string{}
+	o := New(&config.Relay{}, Store{}, &Broker{DeadLetters: b, Doctor: b})
+	plan, err := o.PlanResubmission(t.Context(), "", "billing", letters, func(l DeadLetter) bool { return l.Reason == "chosen" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	failures, err := o.Resubmit(t.Context(), plan, func() {})
+	if err != nil || b.open != 0 || !slices.Equal(b.sent, b.removed) {
+		t.Errorf("%v; of %d claims, %d are not released; sent %v, removed %v", err, b.claimed, b.open, b.sent, b.removed)
+	}
+	return plan, failures
+}
+
+func TestNothingOfAKeyIsSentIfAnOlderLetterWasNotChosen(t *testing.T) {
+	b := &letterBox{}
+	plan, failures := b.resubmit(t,
+		DeadLetter{ID: "1", Key: "a", Event: "a1", Sequence: 1, Reason: "chosen"}, DeadLetter{ID: "2", Key: "b", Event: "b1", Sequence: 1, Reason: "chosen"},
+		DeadLetter{ID: "3", Key: "a", Event: "a2", Sequence: 2}, DeadLetter{ID: "4", Key: "b", Event: "b2", Sequence: 2}, DeadLetter{ID: "5", Key: "a", Event: "a3", Sequence: 3, Reason: "chosen"})
+	if len(failures) != 0 || plan.Letters != 1 || !slices.Equal(plan.LeftOut, []string{"a"}) || !slices.Equal(b.sent, []string{"2"}) {
+		t.Errorf("sent %v of %+v, %v", b.sent, plan, failures)
+	}
+}
+
+func TestLettersWithoutAKeyDoNotStopEachOther(t *testing.T) {
+	b := &letterBox{refused: "2"}
+	_, failures := b.resubmit(t, DeadLetter{ID: "1", Reason: "chosen"}, DeadLetter{ID: "2", Reason: "chosen"}, DeadLetter{ID: "3", Reason: "chosen"})
+	if len(failures) != 1 || failures[0].Letter != "2" || failures[0].Left != 1 || !slices.Equal(b.sent, []string{"1", "3"}) {
+		t.Errorf("sent %v, %+v", b.sent, failures)
+	}
+}
+
+// The consumer drops a second letter of an event by the id of the resubmission.
+func TestLettersOfOneEventHaveOneResubmission(t *testing.T) {
+	b := &letterBox{}
+	plan, _ := b.resubmit(t,
+		DeadLetter{ID: "1", Key: "a", Event: "a1", Reason: "chosen"}, DeadLetter{ID: "2", Key: "a", Event: "a1", Reason: "chosen"}, DeadLetter{ID: "3", Key: "a", Event: "a2", Reason: "chosen"},
+		DeadLetter{ID: "4", Key: "a", Reason: "chosen"}, DeadLetter{ID: "5", Key: "a", Reason: "chosen"}, DeadLetter{ID: "6", Key: "b", Event: "a1", Reason: "chosen"})
+	ids := map[string]bool{}
+	for _, id := range b.resubmissions {
+		ids[id] = true
+	}
+	if len(b.sent) != 6 || plan.Repeats != 1 || b.resubmissions["1"] != b.resubmissions["2"] || len(ids) != 5 {
+		t.Errorf("%d repeats; resubmissions %v", plan.Repeats, b.resubmissions)
+	}
+}
