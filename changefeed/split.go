@@ -50,12 +50,8 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 	err := inParallel(len(children), func(i int) error {
 		c := parent.Children[i]
 		child := parent.child(c, s.ids.lease(c.Range), s.opts.Now())
-		if seen, there := known[child.ID]; there {
-			child.ETag, child.State = seen.ETag, seen.State
-		} else if etag, err := s.store.Create(ctx, child.encode()); err == nil {
-			child.ETag = etag
-		} else if !errors.Is(err, ErrExists) { // if it exists, its ETag stays unknown
-			return fmt.Errorf("create lease %s: %w", child.ID, err)
+		if err := s.create(ctx, &child, known); err != nil {
+			return err
 		}
 		children[i] = child
 		return nil
@@ -64,7 +60,7 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 		return err
 	}
 	// The barrier: parent is still split, so none of its children can have been split and
-	// deleted before. A child just created from it therefore replays nothing.
+	// deleted before. A child that has the ETag from before the barrier therefore replays nothing.
 	parent.Timestamp = s.opts.Now()
 	if err := parent.replace(ctx, s.store); err != nil { // after a lost race, unused children are swept
 		return unlessLostRace(fmt.Errorf("confirm split of %s: %w", parent.ID, err))
@@ -75,8 +71,8 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 		}
 		return s.activate(ctx, children[i])
 	})
-	if err != nil {
-		return err
+	if err != nil { // after a lost race, another host is further along, or the next cycle continues
+		return unlessLostRace(err)
 	}
 	parent.State = LeaseDone
 	if err := parent.replace(ctx, s.store); err != nil {
@@ -87,32 +83,36 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 	return nil
 }
 
-// activate makes a pending child live at its parent's checkpoint. It ignores the position
-// of the pending record, because a former owner of the parent may have created it from an
-// older one. A child that is not pending is further along.
-func (s *splits) activate(ctx context.Context, want Lease) error {
-	want.State = LeaseLive
-	for range 2 { // then the next cycle continues, because the store may return old versions
-		if want.ETag == "" {
-			stored, err := readLease(ctx, s.store, want.ID)
-			if err != nil {
-				return fmt.Errorf("activate: %w", err) // if it is gone, the next cycle creates it again
-			}
-			if stored.State != LeasePending {
-				return nil
-			}
-			want.ETag = stored.ETag
-		}
-		_, err := s.store.Replace(ctx, want.encode())
-		switch {
-		case err == nil:
+// create creates a pending child, or sets its ETag and state if it exists.
+func (s *splits) create(ctx context.Context, child *Lease, known map[string]Lease) error {
+	stored, there := known[child.ID]
+	if !there {
+		etag, err := s.store.Create(ctx, child.encode())
+		if err == nil {
+			child.ETag = etag
 			return nil
-		case !errors.Is(err, ErrETagMismatch):
-			return fmt.Errorf("activate lease %s: %w", want.ID, err)
 		}
-		want.ETag = ""
+		if !errors.Is(err, ErrExists) {
+			return fmt.Errorf("create lease %s: %w", child.ID, err)
+		}
+		if stored, err = readLease(ctx, s.store, child.ID); err != nil {
+			return err
+		}
 	}
-	return fmt.Errorf("activate lease %s: %w", want.ID, ErrETagMismatch)
+	child.ETag, child.State = stored.ETag, stored.State
+	return nil
+}
+
+// activate makes a pending child live at its parent's checkpoint. It ignores the position of the
+// pending record, because a former owner of the parent may have created it from an older one. It
+// does not try again with a newer ETag, because after the barrier the child may have been split and
+// deleted, and a host that stopped before its own barrier may have created it again.
+func (s *splits) activate(ctx context.Context, child Lease) error {
+	child.State = LeaseLive
+	if err := child.replace(ctx, s.store); err != nil {
+		return fmt.Errorf("activate lease %s: %w", child.ID, err)
+	}
+	return nil
 }
 
 // sweep deletes a record that is not needed any more: a done parent whose own parent is

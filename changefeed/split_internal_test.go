@@ -208,58 +208,54 @@ func TestConcurrentRequestsAreBounded(t *testing.T) {
 	})
 }
 
-// The known ETag is used, else the current one.
-func TestChildIsActivatedOnce(t *testing.T) {
-	for name, tt := range map[string]struct {
-		there bool
-		etag  string // that is known, "its" is the right one
-		fails error  // replacing it
-		reads error
-		want  error
-		tries int
-	}{
-		"as it was made":          {there: true, etag: "its", tries: 1},
-		"as it is":                {there: true, tries: 1},
-		"changed meanwhile":       {there: true, etag: "old", tries: 2},
-		"gone":                    {etag: "old", want: ErrNotFound, tries: 1},
-		"it cannot be read":       {there: true, reads: errTest, want: errTest},
-		"it cannot be written":    {there: true, fails: errTest, want: errTest, tries: 1},
-		"others change it always": {there: true, fails: ErrETagMismatch, want: ErrETagMismatch, tries: 2},
-	} {
-		d, e := newFaultyStore(t)
-		store := &late{faultyStore: d, err: tt.fails}
-		if e.store = store; tt.fails != nil {
-			store.from = 1
+// A host stops after its write of the parent. Meanwhile another host completes the split, a child
+// is split in turn and deleted, and a third host, which stopped before its write of the parent,
+// creates the child again. The first host must not make that one live.
+func TestChildCreatedAgainAfterItsSplitIsNotActivated(t *testing.T) {
+	store, e := newMapStore(t)
+	r := rng("", "20")
+	parent := Lease{ID: "p..-FF", Version: 1, Token: "-FF", Range: FullRange(), Continuation: `"5"`}
+	parent.replaceBy([]FeedRange{r, rng("20", "FF")})
+	parent = store.keep(t, parent)
+	id := e.ids.lease(r)
+	e.store = &stopsAt{LeaseStore: store, lease: id, do: func() {
+		if err := store.Delete(t.Context(), id, store.records[id].ETag); err != nil {
+			t.Fatal(err)
 		}
-		child := e.leaseOf(rng("", "20"))
-		child.State = LeasePending
-		if tt.there {
-			child = d.keep(t, child)
-		}
-		if child.Continuation = `"5"`; tt.etag != "its" {
-			child.ETag = tt.etag
-		}
-		if tt.reads != nil || tt.etag == "its" { // then it need not be read
-			d.fail["read"] = errors.Join(tt.reads, errors.New("it was read"))
-		}
-		err := (&splits{e}).activate(t.Context(), child)
-		if !errors.Is(err, tt.want) || store.replaces != tt.tries {
-			t.Errorf("%s: error %v after %d tries, want %v after %d", name, err, store.replaces, tt.want, tt.tries)
-		}
-		if l := d.stored(t, child.ID); tt.want == nil && (l.State != LeaseLive || l.Continuation != `"5"`) {
-			t.Errorf("%s: the child is %+v", name, l)
-		}
+		store.keep(t, parent.child(parent.Children[0], id, e.clock.Now()))
+	}}
+	if err := (&splits{e}).complete(t.Context(), parent, nil); err != nil {
+		t.Fatal(err)
 	}
+	if got, err := readLease(t.Context(), store, id); err != nil || got.State != LeasePending {
+		t.Errorf("the child is %q, error %v; its changes would be delivered again beside its own children", got.State, err)
+	}
+}
+
+// stopsAt is a store whose caller stops before it replaces a lease.
+type stopsAt struct {
+	LeaseStore
+	lease string
+	do    func() // in the meantime
+}
+
+func (s *stopsAt) Replace(ctx context.Context, r Record) (string, error) {
+	if r.ID == s.lease && s.do != nil {
+		s.do()
+		s.do = nil
+	}
+	return s.LeaseStore.Replace(ctx, r)
 }
 
 // A host that completes a split late leaves children that are further along.
 func TestLiveChildIsNotActivatedAgain(t *testing.T) {
 	store, e := newMapStore(t)
-	r := FeedRange{Min: "", Max: "20"}
+	r := rng("", "20")
+	parent := Lease{ID: "p..-FF", Version: 1, Token: "-FF", Range: FullRange(), Continuation: `"5"`}
+	parent.replaceBy([]FeedRange{r, rng("20", "FF")})
+	parent = store.keep(t, parent)
 	child := store.keep(t, Lease{ID: e.ids.lease(r), Version: 1, Token: r.String(), Range: r, Owner: "b", Epoch: 3, Continuation: `"9"`})
-	want := child
-	want.ETag, want.Owner, want.Epoch, want.Continuation, want.State = "long ago", "", 2, `"5"`, LeasePending
-	if err := (&splits{e}).activate(t.Context(), want); err != nil {
+	if err := (&splits{e}).complete(t.Context(), parent, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := readLease(t.Context(), store, child.ID); err != nil || got.Owner != "b" || got.Continuation != `"9"` || got.ETag != child.ETag {
