@@ -66,11 +66,13 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 		event.Progress = e.place
 	}
 	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting}
+	// The key counts as parked even if the store does not answer, because it may have closed the
+	// gate. If it has not, the next event of the key finds the gate open.
+	defer r.memory.setParked(m.Key, true)
 	done, err := r.opts.Parked.Park(ctx, m.Key, []ParkedEvent{event}, closing)
 	if err != nil {
 		return fmt.Errorf("park event %q of key %q: %w", event.ID, event.Key, err)
 	}
-	r.memory.setParked(m.Key, true)
 	if len(done.Parked) == 0 { // probably parked by an earlier call whose answer was lost
 		done.Parked = []ParkedEvent{event}
 	}

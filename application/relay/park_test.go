@@ -47,6 +47,40 @@ func TestDrainedKeyIsNoLongerParked(t *testing.T) {
 	})
 }
 
+// A store that parks an event and does not answer has closed the gate, so the relay sends no event
+// of the key until the store has answered whether the gate is closed.
+func TestParkWithLostAnswerHoldsBackTheKey(t *testing.T) {
+	b, mem := &broker{}, &silentStore{Memory: parkedtest.NewMemory()}
+	r := newRelay(t, b, withParked(mem, relay.Options{}))
+	r.Handle(t.Context(), relay.Ownership{}, nil) // loads the gates
+	letter := deadLetter("a a1 1", 1, errTooLarge)
+	letter.Waiting = true
+	if err := r.Park(t.Context(), letter); err == nil {
+		t.Fatal("the answer was not lost")
+	}
+	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "a a2 2")); failed != nil {
+		t.Fatal(failed)
+	}
+	if got := parkedIDs(t, mem.Memory, "a"); len(b.got["a"]) != 0 || len(got) != 2 {
+		t.Errorf("sent %v past the closed gate, parked %v; want none and both", b.got["a"], got)
+	}
+}
+
+// silentStore parks, but the answer to the first Park is lost.
+type silentStore struct {
+	*parkedtest.Memory
+	answers bool
+}
+
+func (s *silentStore) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.ParkResult, error) {
+	done, err := s.Memory.Park(ctx, key, events, closing)
+	if !s.answers {
+		s.answers = true
+		return relay.ParkResult{}, errors.New("no answer")
+	}
+	return done, err
+}
+
 // A repeated Park, as after a lost answer, is reported again. A document without an id keeps one
 // generated id, different from that of another document.
 func TestRepeatedParkIsReportedAgain(t *testing.T) {
@@ -188,14 +222,15 @@ func TestFailedParkIsOutage(t *testing.T) {
 		t.Errorf("park: %v, want that the store is away", err)
 	}
 	failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2", "b b1 1"))
-	if len(failed) != 1 || relay.ClassOf(failed[0].Err) != relay.Outage || failed[0].ID != "a2" {
-		t.Fatalf("failed %v, want an outage for a2", failed)
+	if len(failed) != 2 || relay.ClassOf(failed[0].Err) != relay.Outage || failed[0].ID != "a2" || failed[1].ID != "b1" {
+		t.Fatalf("failed %v, want an outage for a2, and for b1, whose gate may be closed", failed)
 	}
 	if err := failed[0].Err; relay.ReasonOf(err) != "not_parked" || !errors.Is(err, away) {
 		t.Errorf("a2 failed with %v, want that it could not be parked", err)
 	}
-	if len(b.got["b"]) != 1 || len(b.got["a"]) != 0 {
-		t.Errorf("published %v, want b alone", b.got)
+	mem.Fail(nil)
+	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("b b1 1")); failed != nil || len(b.got["b"]) != 1 || len(b.got["a"]) != 0 {
+		t.Errorf("published %v, failed %v; want b alone once the store answers that its gate is open", b.got, failed)
 	}
 }
 
