@@ -24,7 +24,7 @@ func (p *program) deadLettersCommand() *cobra.Command {
 	cmd.Long = `Show, resubmit, correct and discard dead letters of consumers.
 
 A dead letter is an event that a consumer could not handle. It is in the dead-letter
-queue of a subscription (Service Bus), of a group (RabbitMQ) or of the queue (SQS).
+queue of a subscription (Service Bus), of a group (RabbitMQ) or of a queue (SQS, SNS).
 FEEDBOX_CONSUMERS names the consumers. Parked events were never sent: feedbox parked.`
 	return cmd
 }

@@ -11,6 +11,7 @@ var brokers = map[string]broker{
 	config.BrokerServiceBus: serviceBusBroker{},
 	config.BrokerRabbitMQ:   rabbitMQBroker{},
 	config.BrokerSQS:        sqsBroker{},
+	config.BrokerSNS:        snsBroker{},
 }
 
 // broker builds the adapters of one kind of broker.

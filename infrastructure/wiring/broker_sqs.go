@@ -6,8 +6,10 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"feedbox/infrastructure/broker/sqs"
@@ -32,6 +34,23 @@ func (sqsBroker) open(_ Params, cfg *config.Relay, _ string) (operator.Broker, e
 	}, nil
 }
 
+// snsBroker is a FIFO topic of Amazon SNS with its FIFO queues of SQS.
+type snsBroker struct{}
+
+func (snsBroker) name() string { return sqs.TopicBrokerName }
+
+func (snsBroker) open(_ Params, cfg *config.Relay, _ string) (operator.Broker, error) {
+	found, err := awsConfig(cfg.SNS.Region(), cfg.SNS.Endpoint)
+	if err != nil {
+		return operator.Broker{}, err
+	}
+	topics, queues := sns.NewFromConfig(found), awssqs.NewFromConfig(found)
+	return operator.Broker{
+		Broker: sqs.NewTopicRelayBroker(topics, cfg.SNS.TopicARN, cfg.SNS.Source),
+		Doctor: doctor.NewTopic(cfg.SNS, topics, queues), DeadLetters: sqs.NewTopicDeadLetters(topics, queues, cfg.SNS.TopicARN),
+	}, nil
+}
+
 // pings detect a silent HTTP/2 connection. net/http would otherwise use it for all requests, and
 // each would time out. The values are those of the Azure SDK.
 var pings = http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second}
@@ -39,17 +58,21 @@ var pings = http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 *
 // SQSClient returns a client with the default configuration of the AWS SDK and pings. It reads
 // files and variables but does not connect.
 func SQSClient(cfg config.SQS) (*awssqs.Client, error) {
+	found, err := awsConfig(cfg.Region, cfg.Endpoint)
+	return awssqs.NewFromConfig(found), err
+}
+
+func awsConfig(region string, endpoint config.Address) (aws.Config, error) {
 	transport := awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) { t.HTTP2 = &pings })
 	found, err := awsconfig.LoadDefaultConfig(context.Background(), awsconfig.WithHTTPClient(transport)) //nolint:forbidigo // it only reads files and variables
 	if err != nil {
-		return nil, fmt.Errorf("aws configuration: %w", err)
+		return found, fmt.Errorf("aws configuration: %w", err)
 	}
-	return awssqs.NewFromConfig(found, func(o *awssqs.Options) {
-		if cfg.Region != "" {
-			o.Region = cfg.Region
-		}
-		if cfg.Endpoint != "" {
-			o.BaseEndpoint = new(string(cfg.Endpoint))
-		}
-	}), nil
+	if region != "" {
+		found.Region = region
+	}
+	if endpoint != "" {
+		found.BaseEndpoint = new(string(endpoint))
+	}
+	return found, nil
 }

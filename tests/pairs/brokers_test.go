@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"feedbox/infrastructure/broker/rabbitmq"
@@ -38,12 +39,15 @@ type broker struct {
 type brokerKind struct {
 	name string
 	open func(t *testing.T) *broker
+	// store is the only store of its pairs; "": all.
+	store string
 }
 
 var brokers = []brokerKind{
-	{"servicebus", openServiceBus},
-	{"rabbitmq", openRabbitMQ},
-	{"sqs", openSQS},
+	{"servicebus", openServiceBus, ""},
+	{"rabbitmq", openRabbitMQ, ""},
+	{"sqs", openSQS, ""},
+	{"sns", openSNS, "postgres"}, // because publisher and consumer kit are those of sqs
 }
 
 func openServiceBus(t *testing.T) *broker {
@@ -96,20 +100,41 @@ func inRabbitMQ(t *testing.T, server *servers.RabbitMQ) *broker {
 	}
 }
 
+// inAWS has the variables of processes that use moto.
+var inAWS = []string{"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"}
+
 func openSQS(t *testing.T) *broker {
 	endpoint := sqsServer.get(t)
 	client := awssqs.New(awssqs.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 	queue, err := sqs.Declare(t.Context(), client, fmt.Sprint("contacts-", names.Add(1), ".fifo"))
 	must(t, err)
 	return &broker{
-		env: []string{
-			"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_QUEUE_URL=" + queue, "FEEDBOX_SQS_ENDPOINT=" + endpoint, "FEEDBOX_SQS_REGION=eu-west-1",
-			"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b",
-		},
-		orders: []string{"ORDERS_TEST_SQS=" + endpoint},
-		consume: func(t *testing.T, l *servers.Ledger) func() {
-			c, err := sqs.NewConsumer(client, queue, l.Handle, &sqs.ConsumerOptions{Options: l.Options(), Visibility: 5 * time.Second})
-			return servers.Consume(t, c, err)
-		},
+		env:     append([]string{"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_QUEUE_URL=" + queue, "FEEDBOX_SQS_ENDPOINT=" + endpoint, "FEEDBOX_SQS_REGION=eu-west-1"}, inAWS...),
+		orders:  []string{"ORDERS_TEST_SQS=" + endpoint},
+		consume: fromSQS(client, queue),
+	}
+}
+
+// openSNS makes a topic with two queues. The events of the first one are judged.
+func openSNS(t *testing.T) *broker {
+	endpoint := sqsServer.get(t)
+	credential := credentials.NewStaticCredentialsProvider("a", "b", "")
+	client := awssqs.New(awssqs.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credential})
+	topics := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credential})
+	name := fmt.Sprint("contacts-", names.Add(1))
+	topicARN, queues, err := sqs.DeclareTopic(t.Context(), topics, client, name+".fifo", name+"-billing.fifo", name+"-shipping.fifo")
+	must(t, err)
+	return &broker{
+		env:     append([]string{"FEEDBOX_BROKER=sns", "FEEDBOX_SNS_TOPIC_ARN=" + topicARN, "FEEDBOX_SNS_ENDPOINT=" + endpoint}, inAWS...),
+		orders:  []string{"ORDERS_TEST_SQS=" + endpoint}, // the order service has no port of SNS
+		consume: fromSQS(client, queues[0]),
+	}
+}
+
+func fromSQS(client *awssqs.Client, queue string) func(t *testing.T, l *servers.Ledger) func() {
+	return func(t *testing.T, l *servers.Ledger) func() {
+		t.Helper()
+		c, err := sqs.NewConsumer(client, queue, l.Handle, &sqs.ConsumerOptions{Options: l.Options(), Visibility: 5 * time.Second})
+		return servers.Consume(t, c, err)
 	}
 }

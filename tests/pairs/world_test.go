@@ -34,6 +34,9 @@ func eachPair(t *testing.T, test func(t *testing.T, s storeKind, b brokerKind)) 
 	t.Helper()
 	for _, s := range stores {
 		for _, b := range brokers {
+			if b.store != "" && b.store != s.name {
+				continue
+			}
 			t.Run(s.name+"-"+b.name, func(t *testing.T) { test(t, s, b) })
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
@@ -18,8 +19,8 @@ import (
 	"feedbox/infrastructure/relay/relayport"
 )
 
-// DeadLetters is the dead-letter queue of a FIFO queue, for operators. The only consumer is the name of the
-// queue.
+// DeadLetters are the dead-letter queues of a FIFO queue, or of the queues of a FIFO topic, for operators.
+// A consumer is the name of a queue.
 //
 // SQS cannot show messages without delivering them. A read receives letters with a visibility timeout, and
 // makes them visible again. Of a message group it gets at most ten letters, because SQS delivers no more of
@@ -29,14 +30,34 @@ import (
 // most ten, which a dead letter needs.
 type DeadLetters struct {
 	client *sqs.Client
-	queue  string
+	// find returns the URL of the queue of a consumer, or "".
+	find func(ctx context.Context, consumerName string) (queueURL string, err error)
 }
 
 var _ relayport.DeadLetters = (*DeadLetters)(nil)
 
 // NewDeadLetters returns the dead letters of the FIFO queue with this URL. It does no I/O.
 func NewDeadLetters(client *sqs.Client, queueURL string) *DeadLetters {
-	return &DeadLetters{client, queueURL}
+	return &DeadLetters{client, func(_ context.Context, name string) (string, error) {
+		if name != queueName(queueURL) {
+			return "", nil
+		}
+		return queueURL, nil
+	}}
+}
+
+// NewTopicDeadLetters returns the dead letters of the queues of a FIFO topic. A queue that is subscribed no
+// more has none. It does no I/O.
+func NewTopicDeadLetters(topics *sns.Client, queues *sqs.Client, topicARN string) *DeadLetters {
+	return &DeadLetters{queues, func(ctx context.Context, name string) (string, error) {
+		all, err := Subscriptions(ctx, topics, topicARN)
+		for _, s := range all {
+			if endpoint := aws.ToString(s.Endpoint); strings.HasSuffix(endpoint, ":"+name) {
+				return QueueURL(ctx, queues, endpoint)
+			}
+		}
+		return "", err
+	}}
 }
 
 const (
@@ -56,7 +77,8 @@ func (*DeadLetters) Reach(string) string { return "" }
 // letterClaim is the set of letters that were received, in their order.
 type letterClaim struct {
 	*DeadLetters
-	url     string // of the dead-letter queue
+	queue   string // URL
+	url     string // of its dead-letter queue
 	expires time.Time
 	letters []relayport.DeadLetter
 	held    map[string]*types.Message
@@ -64,12 +86,15 @@ type letterClaim struct {
 
 // receive receives letters until enough returns true or no more arrive.
 func (d *DeadLetters) receive(ctx context.Context, consumerName string, visibility time.Duration, enough func(c *letterClaim) bool) (*letterClaim, error) {
-	if consumerName != queueName(d.queue) {
-		return nil, fmt.Errorf("%w: %s is not the queue %s", relayport.ErrNoConsumer, consumerName, queueName(d.queue))
-	}
 	c := &letterClaim{DeadLetters: d, held: map[string]*types.Message{}}
 	var err error
-	if c.url, err = deadLetterQueue(ctx, d.client, d.queue); err != nil {
+	if c.queue, err = d.find(ctx, consumerName); err == nil && c.queue == "" {
+		err = fmt.Errorf("%w: no queue of the broker is %s", relayport.ErrNoConsumer, consumerName)
+	}
+	if err == nil {
+		c.url, err = deadLetterQueue(ctx, d.client, c.queue)
+	}
+	if err != nil {
 		return nil, err
 	}
 	c.expires = time.Now().Add(visibility)

@@ -1,7 +1,12 @@
-// Package sqs publishes events to a FIFO queue of Amazon SQS and consumes them in the order of their
-// keys.
+// Package sqs publishes events to a FIFO queue of Amazon SQS, or to a FIFO topic of Amazon SNS with FIFO
+// queues, and consumes them in the order of their keys.
 //
 //	event ──▶ message: group id = key, deduplication id = event id, body = the event as stored
+//
+//	relay ──▶ queue ──▶ consumers        all consumers share the events
+//
+//	relay ──▶ topic ─┬▶ queue billing  ──▶ consumers of billing       each queue receives all events,
+//	                 └▶ queue shipping ──▶ consumers of shipping      and has its own dead letters
 //
 // The message attributes are those of CloudEvents, named as in its binding for AMQP 1.0, and
 // traceparent, sequence, aggregateVersion and partitionKey if known.
@@ -19,6 +24,17 @@
 // (Refused, "invalid_characters"). A key that is not a valid group id is replaced by its hash
 // (GroupID). A message may be as large as the MaximumMessageSize of the queue, at most 1 MiB. Queues from
 // before August 2025 have 256 KiB until it is raised; raise that of the dead-letter queue first.
+//
+// # Topics
+//
+// DeclareTopic creates a topic, its queues and what they need. Deliveries are raw, so that a queue contains
+// the same messages as without a topic, and the same Consumer reads them. SNS keeps the order of a message
+// group for each queue, and accepts and drops repeats for five minutes.
+//
+// An event counts as sent when the topic has accepted it. After that, SNS retries a delivery only if SQS
+// fails. An event for a queue that does not exist, or whose policy does not permit the topic, goes to the
+// dead-letter queue of the subscription, or is discarded if there is none. The relay cannot notice this,
+// and other queues are not affected. `feedbox doctor` examines each subscription.
 //
 // # Silence
 //

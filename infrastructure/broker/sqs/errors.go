@@ -14,21 +14,23 @@ import (
 	"feedbox/infrastructure/broker/internal/publish"
 )
 
-// ruleFor returns the rule for the code of a failed request or message. senderFault reports whether SQS
-// attributes the failure to the sender.
+// ruleFor returns the rule for the code of a failed request or message of SQS or SNS. senderFault reports
+// whether the service attributes the failure to the sender.
 func ruleFor(code string, senderFault bool) publish.Rule {
 	switch code {
 	case "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist":
 		return publish.Rule{Class: relay.Blocked, Reason: "queue_not_found"}
-	case "AccessDenied", "AccessDeniedException", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch":
+	case "NotFound":
+		return publish.Rule{Class: relay.Blocked, Reason: "topic_not_found"}
+	case "AccessDenied", "AuthorizationError", "AccessDeniedException", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch":
 		return publish.Rule{Class: relay.Blocked, Reason: "access_denied"}
-	case "KmsAccessDenied", "KmsDisabled", "KmsNotFound":
+	case "KmsAccessDenied", "KmsDisabled", "KmsNotFound", "KMSAccessDenied", "KMSDisabled", "KMSNotFound", "KMSInvalidState", "KMSOptInRequired":
 		return publish.Rule{Class: relay.Blocked, Reason: "key_denied"}
 	case "ExpiredToken":
 		return publish.Rule{Class: relay.Outage, Reason: "credential"}
-	case "RequestThrottled", "ThrottlingException", "KmsThrottled":
+	case "RequestThrottled", "ThrottlingException", "KmsThrottled", "Throttled", "KMSThrottling":
 		return publish.Rule{Class: relay.Outage, Reason: "throttled"}
-	case "InvalidMessageContents", "InvalidParameterValue", "InvalidAttributeValue":
+	case "InvalidMessageContents", "InvalidParameterValue", "InvalidAttributeValue", "InvalidParameter", "ParameterValueInvalid", "ValidationException":
 		return publish.Rule{Class: relay.Refused, Reason: "malformed", Ambiguous: true}
 	case "UnsupportedOperation":
 		return publish.Rule{Class: relay.Refused, Reason: "not_allowed", Ambiguous: true}

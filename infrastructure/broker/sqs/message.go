@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"feedbox/application/relay"
@@ -59,24 +58,25 @@ func size(e *types.SendMessageBatchRequestEntry) int {
 	return n
 }
 
-// The sizes of a request that SQS accepts for every queue, and for any (SQS quotas).
+// The sizes of a request that SQS accepts for every queue, and for any (SQS quotas). They are also the
+// default and the maximum of a topic.
 const minRequestBytes, maxRequestBytes = 256 << 10, 1 << 20
 
-// sizesPause is the time before the limit of a queue is read again, for a message above it.
+// sizesPause is the time before a limit is read again, for a message above it.
 const sizesPause = time.Minute
 
-// sizes is the limit of a queue. The zero value is not read yet.
+// sizes are the limits of a destination. The zero value is not read yet.
 type sizes struct {
-	mu      sync.Mutex // guards the fields below; held during a request
-	message int        // 0: unknown
-	read    time.Time
+	mu             sync.Mutex // guards the fields below; held during a request
+	message, total int        // 0: unknown
+	read           time.Time
 }
 
 // maxBytes returns the limits for a message, and for all messages of a request, that has n bytes after
-// others of the request. If the limit of the queue cannot be read, a larger message is sent alone and SQS
-// decides: to refuse it here could park an event that the queue accepts.
+// others of the request. If they cannot be read, a larger message is sent alone and the service decides:
+// to refuse it here could park an event that the destination accepts.
 func (p *Publisher) maxBytes(ctx context.Context, n, others int) (message, total int) {
-	if limit := cmp.Or(p.opts.MaxRequestBytes, minRequestBytes); p.opts.MaxRequestBytes > 0 || others+n <= limit {
+	if limit := cmp.Or(p.opts.MaxRequestBytes, p.to.minBytes()); p.opts.MaxRequestBytes > 0 || others+n <= limit {
 		return limit, limit
 	}
 	s := &p.sizes
@@ -85,17 +85,16 @@ func (p *Publisher) maxBytes(ctx context.Context, n, others int) (message, total
 	if s.read.IsZero() || n > s.message && time.Since(s.read) >= sizesPause {
 		ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 		defer cancel()
-		const name = types.QueueAttributeNameMaximumMessageSize
-		found, err := p.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &p.queue, AttributeNames: []types.QueueAttributeName{name}})
-		if s.message = 0; err == nil {
-			s.message, _ = strconv.Atoi(found.Attributes[string(name)]) // 0 if SQS does not send it
+		var err error
+		if s.message, s.total, err = p.to.maxBytes(ctx); err != nil {
+			s.message = 0
 		}
 		s.read = time.Now()
 	}
 	if s.message == 0 {
 		return maxRequestBytes, minRequestBytes
 	}
-	return s.message, max(s.message, minRequestBytes)
+	return s.message, s.total
 }
 
 // check refuses a message that SQS would refuse for its characters.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -15,14 +16,24 @@ import (
 	"feedbox/infrastructure/process/failpoint"
 )
 
-// Publisher publishes events to a FIFO queue. It is safe for concurrent use. Concurrent calls must not
-// contain the same key.
+// Publisher publishes events to a FIFO queue or a FIFO topic. It is safe for concurrent use. Concurrent
+// calls must not contain the same key.
 type Publisher struct {
-	client *sqs.Client
-	queue  string
-	opts   PublisherOptions
-	slots  chan struct{} // one held for each request in flight, over all calls
-	sizes  sizes
+	to    destination
+	opts  PublisherOptions
+	slots chan struct{} // one held for each request in flight, over all calls
+	sizes sizes
+}
+
+// destination is a FIFO queue or topic. Entries and answers are those of SQS, because those of SNS have
+// the same parts.
+type destination interface {
+	send(ctx context.Context, entries []types.SendMessageBatchRequestEntry) (*sqs.SendMessageBatchOutput, error)
+	// maxBytes reads the limits for a message, and for all messages of a request; 0 if the service
+	// does not return them.
+	maxBytes(ctx context.Context) (message, total int, err error)
+	// minBytes is a size of a request that every such destination accepts.
+	minBytes() int
 }
 
 var _ relay.Publisher = (*Publisher)(nil)
@@ -33,11 +44,11 @@ type PublisherOptions struct {
 	InFlight int
 	// MaxRequestBytes bounds the total size of the messages of a request, and so of one message.
 	// Default: the MaximumMessageSize of the queue, but at least 256 KiB for all messages of a
-	// request. It is read before the first request above 256 KiB.
+	// request; that of the topic for both. It is read before the first request that could exceed it.
 	MaxRequestBytes int
 	// SendTimeout bounds one request. Default 15 s.
 	SendTimeout time.Duration
-	// Source is the CloudEvents source. Default: the URL of the queue.
+	// Source is the CloudEvents source. Default: the URL of the queue, or the ARN of the topic.
 	Source string
 	// Sent, if set, is called after every request. It must return quickly and be safe for
 	// concurrent use.
@@ -56,16 +67,42 @@ func NewPublisher(client *sqs.Client, queueURL string, opts *PublisherOptions) (
 	if client == nil || queueURL == "" {
 		return nil, errors.New("sqs publisher: a client and the URL of a FIFO queue are required")
 	}
-	p := &Publisher{client: client, queue: queueURL, opts: *cmp.Or(opts, &PublisherOptions{})}
+	return newPublisher(queue{client, queueURL}, queueURL, opts)
+}
+
+func newPublisher(to destination, source string, opts *PublisherOptions) (*Publisher, error) {
+	p := &Publisher{to: to, opts: *cmp.Or(opts, &PublisherOptions{})}
 	p.opts.InFlight = cmp.Or(p.opts.InFlight, 16)
 	p.opts.SendTimeout = cmp.Or(p.opts.SendTimeout, 15*time.Second)
-	p.opts.Source = cmp.Or(p.opts.Source, queueURL)
+	p.opts.Source = cmp.Or(p.opts.Source, source)
 	if p.opts.InFlight < 0 || p.opts.MaxRequestBytes < 0 || p.opts.SendTimeout < 0 {
 		return nil, errors.New("sqs publisher: InFlight, MaxRequestBytes and SendTimeout must be positive")
 	}
 	p.slots = make(chan struct{}, p.opts.InFlight)
 	return p, nil
 }
+
+// queue is the FIFO queue of a publisher.
+type queue struct {
+	client *sqs.Client
+	url    string
+}
+
+func (q queue) send(ctx context.Context, entries []types.SendMessageBatchRequestEntry) (*sqs.SendMessageBatchOutput, error) {
+	return q.client.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: entries}, func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
+}
+
+func (q queue) maxBytes(ctx context.Context) (message, total int, err error) {
+	const name = types.QueueAttributeNameMaximumMessageSize
+	found, err := q.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &q.url, AttributeNames: []types.QueueAttributeName{name}})
+	if err != nil {
+		return 0, 0, err
+	}
+	message, _ = strconv.Atoi(found.Attributes[string(name)]) // 0 if SQS does not send it
+	return message, max(message, minRequestBytes), nil
+}
+
+func (queue) minBytes() int { return minRequestBytes }
 
 // Close does nothing, because the publisher has no connection of its own.
 func (p *Publisher) Close(context.Context) error { return nil }
@@ -120,7 +157,7 @@ func (c *call) next(ctx context.Context) (request []int, entries []types.SendMes
 		n := size(&e)
 		message, total := c.maxBytes(ctx, n, bytes)
 		if n > message {
-			f.Err = relay.Refuse("too_large", "message of %d bytes; the queue accepts at most %d (its MaximumMessageSize, or the option MaxRequestBytes)", n, message)
+			f.Err = relay.Refuse("too_large", "message of %d bytes; the destination accepts at most %d (its MaximumMessageSize, or the option MaxRequestBytes)", n, message)
 			continue
 		}
 		if len(request) > 0 && (bytes+n > total || group.Alone) {
@@ -151,8 +188,7 @@ func (c *call) send(ctx context.Context, request []int, entries []types.SendMess
 	defer cancel()
 	failpoint.Here("send")
 	began := time.Now()
-	answer, err := c.client.SendMessageBatch(attempt, &sqs.SendMessageBatchInput{QueueUrl: &c.queue, Entries: entries},
-		func(o *sqs.Options) { o.Retryer = aws.NopRetryer{} })
+	answer, err := c.to.send(attempt, entries)
 	if err != nil {
 		c.fail(request, classify(ctx, attempt, err, len(request)))
 	} else {

@@ -60,6 +60,7 @@ func TestWithServer(t *testing.T) {
 	endpoint := servers.StartSQS(t)
 	t.Run("publisher", func(t *testing.T) { t.Parallel(); testPublisher(t, endpoint) })
 	t.Run("consumer", func(t *testing.T) { t.Parallel(); testConsumer(t, endpoint) })
+	t.Run("topic", func(t *testing.T) { t.Parallel(); testTopic(t, endpoint) })
 }
 
 func testPublisher(t *testing.T, endpoint string) {

@@ -27,7 +27,7 @@ type verdict struct {
 type station struct{ Name, State, Words, Figure string }
 
 // names are the dependencies in the metrics of relays and APIs.
-var names = map[string]string{"cosmos": "Cosmos DB", "postgres": "PostgreSQL", "firestore": "Firestore", "serviceBus": "Service Bus", "rabbitMQ": "RabbitMQ", "sqs": "SQS"}
+var names = map[string]string{"cosmos": "Cosmos DB", "postgres": "PostgreSQL", "firestore": "Firestore", "serviceBus": "Service Bus", "rabbitMQ": "RabbitMQ", "sqs": "SQS", "sns": "SNS"}
 
 // dependencyOf returns the name of the store or of the broker, and whether relays reach it; known
 // is false if no current metric reports it.

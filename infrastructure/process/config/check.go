@@ -205,6 +205,17 @@ func checkSQS(report *report, c SQS) {
 	report.refusePlain("FEEDBOX_SQS_ENDPOINT", string(c.Endpoint), "http", "https")
 }
 
+func checkSNS(report *report, c SNS) {
+	const name, hint = "FEEDBOX_SNS_TOPIC_ARN", "write for example arn:aws:sns:eu-west-1:123456789012:contacts.fifo"
+	switch {
+	case c.TopicARN == "":
+		report.addNoBroker(name, "is required with FEEDBOX_BROKER=sns", hint)
+	case c.Region() == "" || !strings.HasSuffix(c.TopicARN, ".fifo"):
+		report.add(name, fmt.Sprintf("%q is not the ARN of a FIFO topic", c.TopicARN), hint)
+	}
+	report.refusePlain("FEEDBOX_SNS_ENDPOINT", string(c.Endpoint), "http", "https")
+}
+
 // connectionStringPart returns the value of one Name=value pair.
 func connectionStringPart(connectionString, name string) string {
 	for part := range strings.SplitSeq(connectionString, ";") {

@@ -23,14 +23,15 @@ const (
 	BrokerServiceBus = "servicebus"
 	BrokerRabbitMQ   = "rabbitmq"
 	BrokerSQS        = "sqs"
+	BrokerSNS        = "sns"
 )
 
 // Broker selects the kind of broker. Only the relay uses it; the variables of other kinds are
 // ignored.
 type Broker struct {
-	Kind string `env:"BROKER" envDefault:"servicebus" oneof:"servicebus|rabbitmq|sqs" doc:"kind of the broker that the events go to"`
+	Kind string `env:"BROKER" envDefault:"servicebus" oneof:"servicebus|rabbitmq|sqs|sns" doc:"kind of the broker that the events go to"`
 	// Consumers is not checked by the relay, which does not use it.
-	Consumers []string `env:"CONSUMERS" doc:"consumers whose dead letters operators see, separated by commas: subscriptions of Service Bus as NAME or TOPIC/NAME, groups of RabbitMQ as NAME or NAME:QUEUES; default the subscriptions that the management API lists; SQS needs none"`
+	Consumers []string `env:"CONSUMERS" doc:"consumers whose dead letters operators see, separated by commas: subscriptions of Service Bus as NAME or TOPIC/NAME, groups of RabbitMQ as NAME or NAME:QUEUES; default the subscriptions that the management API or SNS lists; SQS needs none, and SNS the names of queues"`
 }
 
 // Cosmos names the account and the containers. Both processes use it.
@@ -97,6 +98,22 @@ type SQS struct {
 	Region   string  `env:"REGION" doc:"region of the queue; default as the AWS SDK finds it, AWS_REGION for one"`
 	Endpoint Address `env:"ENDPOINT" check:"anonymous" doc:"address of the service, for a server that behaves like it; default that of the region"`
 	Source   string  `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default the URL of the queue"`
+}
+
+// SNS names the topic. Only the relay uses it. The credential is that of the AWS SDK, and the region that
+// in the ARN.
+type SNS struct {
+	TopicARN string  `env:"TOPIC_ARN" doc:"ARN of the FIFO topic that receives the events, for example arn:aws:sns:eu-west-1:123456789012:contacts.fifo"`
+	Endpoint Address `env:"ENDPOINT" check:"anonymous" doc:"address of SNS and SQS, for a server that behaves like them; default those of the region"`
+	Source   string  `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default the ARN of the topic"`
+}
+
+// Region returns the region of the topic, or "".
+func (s SNS) Region() string {
+	if parts := strings.Split(s.TopicARN, ":"); len(parts) == 6 && parts[0] == "arn" && parts[2] == "sns" {
+		return parts[3]
+	}
+	return ""
 }
 
 // Lease holds the timings of lease ownership. Zero Renew and Acquire are

@@ -19,6 +19,7 @@ type Relay struct {
 	ServiceBus ServiceBus `envPrefix:"SERVICEBUS_"`
 	RabbitMQ   RabbitMQ   `envPrefix:"RABBITMQ_"`
 	SQS        SQS        `envPrefix:"SQS_"`
+	SNS        SNS        `envPrefix:"SNS_"`
 	Event      Event      `envPrefix:"EVENT_"`
 	Lease      Lease      `envPrefix:"LEASE_"`
 	Log        Log        `envPrefix:"LOG_"`
@@ -67,6 +68,8 @@ func LoadRelay(environ []string) (*Relay, error) {
 		checkRabbitMQ(report, c.RabbitMQ)
 	case BrokerSQS:
 		checkSQS(report, c.SQS)
+	case BrokerSNS:
+		checkSNS(report, c.SNS)
 	}
 	checkEvent(report, c.Event)
 	checkTelemetry(report, environ)
@@ -133,6 +136,8 @@ func (c *Relay) HasBroker() bool {
 		return c.RabbitMQ.URL.IsSet()
 	case BrokerSQS:
 		return c.SQS.QueueURL != ""
+	case BrokerSNS:
+		return c.SNS.TopicARN != ""
 	default:
 		return false
 	}

@@ -24,6 +24,10 @@ func TestBrokers(t *testing.T) {
 		{"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_QUEUE_URL is required"},
 		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/plain", "is not the URL of a FIFO queue"},
 		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/orders.fifo", ""},
+		{"FEEDBOX_BROKER=sns", "FEEDBOX_SNS_TOPIC_ARN is required"},
+		{"FEEDBOX_BROKER=sns FEEDBOX_SNS_TOPIC_ARN=arn:aws:sns:eu-west-1:1:plain", "is not the ARN of a FIFO topic"},
+		{"FEEDBOX_BROKER=sns FEEDBOX_SNS_TOPIC_ARN=arn:aws:sqs:eu-west-1:1:orders.fifo", "is not the ARN of a FIFO topic"},
+		{"FEEDBOX_BROKER=sns FEEDBOX_SNS_TOPIC_ARN=arn:aws:sns:eu-west-1:1:orders.fifo", ""},
 		{"FEEDBOX_BROKER=kafka", "FEEDBOX_BROKER"},
 	} {
 		environ := append(strings.Fields(c.environ), "FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_KEY=a2V5")
@@ -44,6 +48,7 @@ func TestWithoutBrokerForgivesAMissingBroker(t *testing.T) {
 		{"FEEDBOX_BROKER=servicebus", ""},
 		{"FEEDBOX_BROKER=rabbitmq", ""},
 		{"FEEDBOX_BROKER=sqs", ""},
+		{"FEEDBOX_BROKER=sns", ""},
 		{"FEEDBOX_SERVICEBUS_CONNECTION_STRING=junk", "FEEDBOX_SERVICEBUS_CONNECTION_STRING has no Endpoint"},
 		{"FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=http://h", "FEEDBOX_RABBITMQ_URL is not an amqp or amqps URL"},
 		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://h/plain", "is not the URL of a FIFO queue"},
@@ -69,6 +74,7 @@ func TestAddressesWithoutTLSAreRefusedUnlessTheirHostIsNamed(t *testing.T) {
 		{"FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqps://u:p@127.0.0.1/v,amqp://u:p@emulators:5672/v", "FEEDBOX_RABBITMQ_URL"},
 		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=http://emulators/1/a.fifo", "FEEDBOX_SQS_QUEUE_URL"},
 		{"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.example/1/a.fifo FEEDBOX_SQS_ENDPOINT=http://emulators:4566", "FEEDBOX_SQS_ENDPOINT"},
+		{"FEEDBOX_BROKER=sns FEEDBOX_SNS_TOPIC_ARN=arn:aws:sns:eu-west-1:1:a.fifo FEEDBOX_SNS_ENDPOINT=http://emulators:4566", "FEEDBOX_SNS_ENDPOINT"},
 		{"FEEDBOX_STORE=firestore FEEDBOX_FIRESTORE_PROJECT=p FEEDBOX_FIRESTORE_EMULATOR_HOST=emulators:8080", "FEEDBOX_FIRESTORE_EMULATOR_HOST"},
 		{"FEEDBOX_STORE=firestore FEEDBOX_FIRESTORE_PROJECT=p FIRESTORE_EMULATOR_HOST=emulators:8080", "FEEDBOX_FIRESTORE_EMULATOR_HOST"},
 		{"FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgres://u:p@emulators/a", "FEEDBOX_POSTGRES_URL"}, // the default of PostgreSQL falls back to plain text
@@ -138,7 +144,7 @@ func TestCredentialsInAddressesAreNotPrinted(t *testing.T) {
 		"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=" + secretURL,
 		"FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.example/1/a.fifo?sig=hunter2",
 		"FEEDBOX_BROKER=sqs FEEDBOX_SQS_ENDPOINT=https://me:hunter2@sqs.example FEEDBOX_SQS_QUEUE_URL=https://sqs.example/1/a.fifo",
-		"FEEDBOX_SQS_ENDPOINT=https://hunter2@sqs.example", "FEEDBOX_COSMOS_ENDPOINT=https://me:hunter2@a.example",
+		"FEEDBOX_SQS_ENDPOINT=https://hunter2@sqs.example", "FEEDBOX_SNS_ENDPOINT=https://hunter2@sqs.example", "FEEDBOX_COSMOS_ENDPOINT=https://me:hunter2@a.example",
 		"FEEDBOX_API_PUBLIC_URL=https://me:hunter2@a.example", "FEEDBOX_AUTH_ISSUER=https://me:hunter2@login.example FEEDBOX_AUTH=entra FEEDBOX_AUTH_AUDIENCE=a",
 		"FEEDBOX_TRACE_URL=https://me:hunter2@a.example/{traceId}", "FEEDBOX_CONSOLE_MANAGEMENT=https://me:hunter2@a.example",
 		"FEEDBOX_CONSOLE_METRICS=https://me:hunter2@relay/metrics", "FEEDBOX_CONSOLE_METRICS=ftp://me:hun?ter2@relay/hunter2@x", "FEEDBOX_CONSOLE_METRICS=https://relay/metrics?token=hunter2",

@@ -1,13 +1,14 @@
 # Python imports this before moto (moto.go). moto's FIFO queues differ from those of SQS in two
 # ways that a consumer meets: its threads do not lock each other out, so that a message that comes
 # while others are deleted may be gone; and of messages of a group that become visible at the same
-# time it may give the second one first.
+# time it may give the second one first. Its topics keep two attributes that they do not return.
 import copy
 import functools
 import threading
 import time
 
 try:
+    from moto.sns.responses import SNSResponse
     from moto.sqs import models
 except ImportError:  # another program than moto
     models = None
@@ -63,3 +64,15 @@ if models is not None:
 
     for name in ("send_message", "send_message_batch", "delete_message", "delete_message_batch", "change_message_visibility", "change_message_visibility_batch"):
         setattr(models.SQSBackend, name, locked(getattr(models.SQSBackend, name)))
+
+    topic_attributes = SNSResponse.get_topic_attributes
+
+    def get_topic_attributes(self):
+        answer = topic_attributes(self)
+        topic = self.backend.get_topic(self._get_param("TopicArn"))
+        for name, field in (("FifoThroughputScope", "fifo_throughput_scope"), ("MaximumMessageSize", "maximum_message_size")):
+            if hasattr(topic, field):
+                answer.result["Attributes"][name] = getattr(topic, field)
+        return answer
+
+    SNSResponse.get_topic_attributes = get_topic_attributes

@@ -2,14 +2,17 @@ package doctor_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
+	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/broker/sqs/doctor"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
@@ -29,30 +32,103 @@ func TestExamineReportsHowToFixTheQueue(t *testing.T) {
 		return *made.QueueUrl
 	}
 	ordered, plain := create("orders.fifo", map[string]string{"FifoQueue": "true"}), create("plain", nil)
+	declared, err := sqs.Declare(ctx, client, "declared.fifo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	create("earlier-dead-letters.fifo", map[string]string{"FifoQueue": "true"})
+	earlier := create("earlier.fifo", map[string]string{"FifoQueue": "true", "RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:123456789012:earlier-dead-letters.fifo","maxReceiveCount":"100"}`})
+	if again, err := sqs.Declare(ctx, client, "earlier.fifo"); err != nil || again != earlier {
+		t.Errorf("the queue of an earlier version: %s, %v", again, err)
+	}
 	for _, c := range []struct {
 		queue  string
 		resend time.Duration
-		want   []string // status and part of the advice of each finding
+		want   []string
 	}{
 		{ordered + "x.fifo", time.Minute, []string{"failed create the FIFO queue"}},
 		{plain, time.Minute, []string{"failed create the queue as a FIFO queue"}},
-		{ordered, time.Minute, []string{"ok ", "ok ", "warning set a redrive policy"}},
-		{ordered, 6 * time.Minute, []string{"ok ", "warning lower FEEDBOX_LEASE_EXPIRY", "warning set a redrive policy"}},
+		{ordered, time.Minute, []string{"ok ", "warning DeduplicationScope=messageGroup,FifoThroughputLimit=perMessageGroupId", "warning set a redrive policy", "ok "}},
+		{declared, time.Minute, []string{"ok ", "ok "}},
+		{earlier, 6 * time.Minute, []string{"ok ", "warning enable the high throughput mode", "warning lower FEEDBOX_LEASE_EXPIRY"}},
 	} {
-		var found []operator.Finding
-		doctor.New(config.SQS{QueueURL: config.Address(c.queue)}, client).Examine(func(e operator.Examination) bool {
-			found = append(found, e(ctx)...)
-			return true
-		}, "", c.resend)
-		if len(found) != len(c.want) {
-			t.Errorf("%s: %+v", c.queue, found)
-			continue
+		expect(t, c.queue, examine(ctx, doctor.New(config.SQS{QueueURL: config.Address(c.queue)}, client), c.resend), c.want)
+	}
+
+	topics := sns.New(sns.Options{BaseEndpoint: &endpoint, Region: "eu-west-1", Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+	// subscribe creates a topic with a queue that has all it needs, but for these attributes of the subscription.
+	subscribe := func(name string, attributes map[string]string) (topicARN, queueURL string) {
+		topicARN, urls, err := sqs.DeclareTopic(ctx, topics, client, name+".fifo", name+"-queue.fifo")
+		if err != nil {
+			t.Fatal(err)
 		}
-		for i, f := range found {
-			status, next, _ := strings.Cut(c.want[i], " ")
-			if string(f.Status) != status || !strings.Contains(f.Next, next) {
-				t.Errorf("%s: %+v, want %s", c.queue, f, c.want[i])
+		all, err := sqs.Subscriptions(ctx, topics, topicARN)
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		for attribute, value := range attributes {
+			if _, err := topics.SetSubscriptionAttributes(ctx, &sns.SetSubscriptionAttributesInput{SubscriptionArn: all[0].SubscriptionArn, AttributeName: &attribute, AttributeValue: &value}); err != nil {
+				t.Fatal(err)
 			}
+		}
+		return topicARN, urls[0]
+	}
+	good, _ := subscribe("good", nil)
+	envelope, _ := subscribe("envelope", map[string]string{"RawMessageDelivery": "false"})
+	filtered, _ := subscribe("filtered", map[string]string{"FilterPolicy": `{"a": ["b"]}`, "RedrivePolicy": ""})
+	deleted, queueURL := subscribe("deleted", nil)
+	if _, err := client.DeleteQueue(ctx, &awssqs.DeleteQueueInput{QueueUrl: &queueURL}); err != nil {
+		t.Fatal(err)
+	}
+	forbidden, queueURL := subscribe("forbidden", nil)
+	if _, err := client.SetQueueAttributes(ctx, &awssqs.SetQueueAttributesInput{QueueUrl: &queueURL, Attributes: map[string]string{"Policy": `{"Statement": []}`, "MaximumMessageSize": "65536"}}); err != nil {
+		t.Fatal(err)
+	}
+	alone, err := topics.CreateTopic(ctx, &sns.CreateTopicInput{Name: aws.String("alone.fifo"), Attributes: map[string]string{"FifoTopic": "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	standard, err := topics.CreateTopic(ctx, &sns.CreateTopicInput{Name: aws.String("standard")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topicARN, want := range map[string][]string{
+		good:               {"ok ", "ok ", "ok "},
+		good + "x.fifo":    {"failed create the FIFO topic"},
+		envelope:           {"ok ", "ok ", "ok ", "failed set RawMessageDelivery"},
+		filtered:           {"ok ", "ok ", "ok ", "warning remove the filter", "warning set RedrivePolicy of the subscription"},
+		deleted:            {"ok ", "ok ", "failed feedbox replay --from TIME"},
+		forbidden:          {"ok ", "ok ", "ok ", "failed allow sqs:SendMessage to sns.amazonaws.com", "warning raise MaximumMessageSize"},
+		*alone.TopicArn:    {"ok ", "warning FifoThroughputScope", "ok ", "failed subscribe a FIFO queue"},
+		*standard.TopicArn: {"failed create the topic as a FIFO topic"},
+	} {
+		expect(t, topicARN, examine(ctx, doctor.NewTopic(config.SNS{TopicARN: topicARN}, topics, client), time.Minute), want)
+	}
+	names, err := doctor.NewTopic(config.SNS{TopicARN: good}, topics, client).Consumers(ctx, "")
+	if err != nil || !slices.Equal(names, []string{"good-queue.fifo"}) {
+		t.Errorf("consumers %q, %v", names, err)
+	}
+}
+
+func examine(ctx context.Context, d *doctor.Doctor, resend time.Duration) (found []operator.Finding) {
+	d.Examine(func(e operator.Examination) bool {
+		part := e(ctx)
+		found = append(found, part...)
+		return !slices.ContainsFunc(part, func(f operator.Finding) bool { return f.Status == operator.FindingFailed })
+	}, "", resend)
+	return found
+}
+
+// expect compares the status and a part of the advice of each finding.
+func expect(t *testing.T, what string, found []operator.Finding, want []string) {
+	t.Helper()
+	if len(found) != len(want) {
+		t.Errorf("%s: %+v, want %q", what, found, want)
+		return
+	}
+	for i, f := range found {
+		if status, next, _ := strings.Cut(want[i], " "); string(f.Status) != status || !strings.Contains(f.Next, next) {
+			t.Errorf("%s: %+v, want %s", what, f, want[i])
 		}
 	}
 }
