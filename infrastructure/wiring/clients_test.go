@@ -7,13 +7,18 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/jackc/pgx/v5"
 
 	"feedbox/changefeed"
 	"feedbox/infrastructure/broker/rabbitmq"
@@ -24,6 +29,9 @@ import (
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/relay/relayservice"
+	"feedbox/infrastructure/store/postgres"
+	"feedbox/tests/servers"
+	"feedbox/tests/testkit"
 )
 
 // twoRegions answers like an account with one write region and two read regions.
@@ -149,6 +157,115 @@ func TestOperatorThatCannotBeBuiltLeavesNothingOpen(t *testing.T) {
 		o, err := Operator(cfg, Params{})
 		if o != nil || err == nil || !strings.Contains(err.Error(), c.want) || store != 1 || broker != c.broker {
 			t.Errorf("%s: %v; closed the store %d and the broker %d times; want once and %d times", c.want, err, store, broker, c.broker)
+		}
+	}
+}
+
+// entra is an identity whose token for PostgreSQL is in a file.
+type entra string
+
+func (f entra) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	if len(o.Scopes) != 1 || o.Scopes[0] != "https://ossrdbms-aad.database.windows.net/.default" {
+		return azcore.AccessToken{}, errors.New("another scope")
+	}
+	text, err := os.ReadFile(string(f))
+	return azcore.AccessToken{Token: string(text)}, err
+}
+
+// Tokens of identities expire after minutes. Connections that are open stay open.
+func TestPasswordOfPostgreSQLIsReadForEachConnection(t *testing.T) {
+	url := servers.StartPostgres(t).Database(t)
+	ctx := t.Context()
+	admin, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = admin.Close(context.Background()) }()
+	do := func(t *testing.T, sql string) {
+		t.Helper()
+		if _, err := admin.Exec(ctx, sql); err != nil {
+			t.Fatalf("%s: %v", sql, err)
+		}
+	}
+	var hba string
+	if err := admin.QueryRow(ctx, "SHOW hba_file").Scan(&hba); err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile(hba)
+	if err == nil {
+		err = os.WriteFile(hba, append([]byte("host all rotating 127.0.0.1/32 scram-sha-256\n"), rules...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, "SELECT pg_reload_conf()")
+	do(t, "CREATE ROLE rotating LOGIN")
+	url = strings.Replace(url, "feedbox@", "rotating:outdated@", 1)
+	file := filepath.Join(t.TempDir(), "password")
+	for name, c := range map[string]struct {
+		cfg config.Postgres
+		p   Params
+	}{
+		"file":     {cfg: config.Postgres{PasswordFile: file}},
+		"command":  {cfg: config.Postgres{PasswordCommand: "cat  " + file}},
+		"identity": {config.Postgres{Identity: "entra"}, Params{Credential: entra(file)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_ = c.cfg.URL.UnmarshalText([]byte(url)) // it has no errors
+			db, err := c.p.openPostgres(c.cfg, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if err := os.WriteFile(file, []byte("outdated"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			for _, password := range []string{"first", "second", "third"} {
+				do(t, "ALTER ROLE rotating PASSWORD '"+password+"'")
+				do(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'rotating'")
+				testkit.Eventually(t, time.Minute, "the old password is refused", func() bool {
+					_, err := db.State(ctx)
+					return err != nil && strings.Contains(err.Error(), "password authentication failed")
+				})
+				if err := os.WriteFile(file, []byte(password), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := db.State(ctx); err != nil {
+					t.Errorf("after the rotation: %v", err)
+				}
+			}
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := db.State(ctx); err != nil {
+				t.Errorf("on an open connection: %v", err)
+			}
+			do(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'rotating'")
+			testkit.Eventually(t, time.Minute, "the missing password is reported", func() bool {
+				_, err := db.State(ctx)
+				return err != nil && strings.Contains(err.Error(), "get the password") && !postgres.Records{}.Ambiguous(err)
+			})
+		})
+	}
+}
+
+// The token of AWS is a signature for one host, port and user.
+func TestPasswordOfRDSIsSignedForTheServer(t *testing.T) {
+	for name, value := range map[string]string{"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "eu-west-1", "AWS_EC2_METADATA_DISABLED": "true"} {
+		t.Setenv(name, value)
+	}
+	password, err := Params{}.postgresPassword(config.Postgres{Identity: "aws"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := pgx.ParseConfig("postgres://relay@db.example:5433/contacts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := password(t.Context(), c)
+	for _, part := range []string{"db.example:5433", "Action=connect", "DBUser=relay", "eu-west-1", "X-Amz-Signature="} {
+		if err != nil || !strings.Contains(token, part) {
+			t.Errorf("token %s without %s, %v", token, part, err)
 		}
 	}
 }

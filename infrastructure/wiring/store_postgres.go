@@ -2,7 +2,12 @@ package wiring
 
 import (
 	"context"
+	"net"
+	"strconv"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/aws/aws-sdk-go-v2/feature/rds/auth"
+	"github.com/jackc/pgx/v5"
 	"go.uber.org/fx"
 
 	"feedbox/application/mediator"
@@ -19,13 +24,37 @@ type postgresStore struct{}
 
 func (postgresStore) name() string { return postgres.StoreName }
 
-func openPostgres(cfg config.Postgres, used func(err error)) (*postgres.DB, error) {
-	return postgres.Open(cfg.URL.Reveal(), &postgres.DBOptions{Schema: cfg.Schema, Used: used})
+func (p Params) openPostgres(cfg config.Postgres, used func(err error)) (*postgres.DB, error) {
+	password, err := p.postgresPassword(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return postgres.Open(cfg.URL.Reveal(), &postgres.DBOptions{Schema: cfg.Schema, Used: used, Password: password})
+}
+
+// postgresPassword returns the source of passwords in cfg; nil for that of the URL.
+func (p Params) postgresPassword(cfg config.Postgres) (func(ctx context.Context, c *pgx.ConnConfig) (string, error), error) {
+	switch {
+	case cfg.PasswordFile != "" || cfg.PasswordCommand != "":
+		return func(ctx context.Context, _ *pgx.ConnConfig) (string, error) { return cfg.Password(ctx) }, nil
+	case cfg.Identity == "entra":
+		identity, err := p.credential()
+		return func(ctx context.Context, _ *pgx.ConnConfig) (string, error) {
+			token, err := identity.GetToken(ctx, policy.TokenRequestOptions{Scopes: []string{"https://ossrdbms-aad.database.windows.net/.default"}})
+			return token.Token, err
+		}, err
+	case cfg.Identity == "aws":
+		found, err := awsConfig("", "")
+		return func(ctx context.Context, c *pgx.ConnConfig) (string, error) {
+			return auth.BuildAuthToken(ctx, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))), found.Region, c.User, found.Credentials)
+		}, err
+	}
+	return nil, nil
 }
 
 // MigratePostgres creates the schema or migrates it, and returns its version.
 func MigratePostgres(ctx context.Context, cfg config.Postgres) (version int, err error) {
-	db, err := openPostgres(cfg, nil)
+	db, err := Params{}.openPostgres(cfg, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -55,8 +84,8 @@ func prepare(db *postgres.DB, cfg config.Postgres) func(ctx context.Context) err
 	}
 }
 
-func (postgresStore) api(lc fx.Lifecycle, _ Params, cfg *config.API, m *mediator.Mediator, _ *telemetry.Telemetry, need *monitor.Dependency) (*contactStore, error) {
-	db, err := openPostgres(cfg.Postgres, need.Note)
+func (postgresStore) api(lc fx.Lifecycle, p Params, cfg *config.API, m *mediator.Mediator, _ *telemetry.Telemetry, need *monitor.Dependency) (*contactStore, error) {
+	db, err := p.openPostgres(cfg.Postgres, need.Note)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +94,7 @@ func (postgresStore) api(lc fx.Lifecycle, _ Params, cfg *config.API, m *mediator
 }
 
 func (postgresStore) open(p Params, cfg *config.Relay, u use) (operator.Store, error) {
-	db, err := openPostgres(cfg.Postgres, u.note)
+	db, err := p.openPostgres(cfg.Postgres, u.note)
 	if err != nil {
 		return operator.Store{}, err
 	}

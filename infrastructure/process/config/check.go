@@ -100,6 +100,15 @@ func checkPostgres(report *report, c Postgres) {
 		checkPostgresTLS(report, name, u)
 	}
 	checkRanges(report, "FEEDBOX_POSTGRES_RANGES", c.Ranges)
+	sources := 0
+	for _, given := range []bool{c.PasswordFile != "", c.PasswordCommand != "", c.Identity != "none"} {
+		if given {
+			sources++
+		}
+	}
+	if sources > 1 {
+		report.add("FEEDBOX_POSTGRES_PASSWORD_FILE", "FEEDBOX_POSTGRES_PASSWORD_COMMAND and FEEDBOX_POSTGRES_IDENTITY exclude each other", "keep the one that is meant")
+	}
 }
 
 func checkContainers(report *report, c Cosmos) {

@@ -47,10 +47,14 @@ type Cosmos struct {
 
 // Postgres names the database. Both processes use it.
 type Postgres struct {
-	URL     Secret `env:"URL" doc:"URL of the database, for example postgres://user:password@host:5432/contacts?sslmode=verify-full"`
-	Schema  string `env:"SCHEMA" envDefault:"feedbox" check:"name" doc:"schema of the tables"`
-	Migrate bool   `env:"MIGRATE" envDefault:"false" doc:"create or migrate the schema at the start, which needs a role that owns it; default: only compare the version, and feedbox migrate migrates"`
-	Ranges  int    `env:"RANGES" envDefault:"4" min:"1" max:"1024" doc:"feed ranges that relays share: 1, 2, 4 and so on; more of them split the leases of a running relay"`
+	URL Secret `env:"URL" doc:"URL of the database, for example postgres://user:password@host:5432/contacts?sslmode=verify-full"`
+	// The password of the URL does not change. These do, so they are read again for each new connection.
+	PasswordFile    string `env:"PASSWORD_FILE" doc:"file with the password, instead of that of the URL; read again for each new connection, so that the password may be rotated"`
+	PasswordCommand string `env:"PASSWORD_COMMAND" doc:"program that prints the password, with arguments separated by spaces and without a shell; run for each new connection"`
+	Identity        string `env:"IDENTITY" envDefault:"none" oneof:"none|entra|aws" doc:"whose token is the password of each new connection: that of the Microsoft Entra identity of the process (Azure), or of its AWS credentials (RDS, Aurora)"`
+	Schema          string `env:"SCHEMA" envDefault:"feedbox" check:"name" doc:"schema of the tables"`
+	Migrate         bool   `env:"MIGRATE" envDefault:"false" doc:"create or migrate the schema at the start, which needs a role that owns it; default: only compare the version, and feedbox migrate migrates"`
+	Ranges          int    `env:"RANGES" envDefault:"4" min:"1" max:"1024" doc:"feed ranges that relays share: 1, 2, 4 and so on; more of them split the leases of a running relay"`
 }
 
 // Firestore names the database. Both processes use it. The credential is that of

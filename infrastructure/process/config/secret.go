@@ -1,12 +1,15 @@
 package config
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"strings"
+	"time"
 )
 
 // masked replaces every secret that is set, so that not even its length is shown.
@@ -80,6 +83,36 @@ func readFiles(report *report, variables []Variable, given map[string]string) ma
 		}
 	}
 	return read
+}
+
+// Password returns the current password for new connections, from PasswordFile or PasswordCommand.
+func (p Postgres) Password(ctx context.Context) (string, error) {
+	var content []byte
+	var err error
+	source := "FEEDBOX_POSTGRES_PASSWORD_FILE"
+	if p.PasswordFile != "" {
+		content, err = readFile(p.PasswordFile)
+	} else {
+		source = "FEEDBOX_POSTGRES_PASSWORD_COMMAND"
+		words := strings.Fields(p.PasswordCommand)
+		if len(words) == 0 {
+			return "", errors.New(source + " names no program")
+		}
+		command := exec.CommandContext(ctx, words[0], words[1:]...) //nolint:gosec // the operator's own program
+		command.WaitDelay = time.Second                             // its children may keep its output open
+		content, err = command.Output()
+		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
+			err = fmt.Errorf("%w: %.300q", err, strings.TrimSpace(string(failed.Stderr)))
+		}
+	}
+	password := strings.TrimRight(string(content), "\r\n")
+	if err == nil && (password == "" || len(content) > maxSecretFile) {
+		err = fmt.Errorf("%d bytes are not a password", len(content))
+	}
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", source, err)
+	}
+	return password, nil
 }
 
 // readFile reads up to one byte more than a secret may have.

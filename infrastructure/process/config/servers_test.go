@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -207,6 +208,45 @@ func TestSecretsAreReadFromFiles(t *testing.T) {
 	}
 	if _, err := config.LoadAPI([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_RABBITMQ_URL_FILE=/missing"}); err != nil {
 		t.Errorf("the file of another process: %v", err)
+	}
+}
+
+// The output of the command and the content of the file are never part of an error.
+func TestPasswordThatCannotBeReadIsReportedWithItsSource(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		p    config.Postgres
+		want string // the password, or part of the error
+	}{
+		{config.Postgres{PasswordFile: file("good", "hunter 2\r\n")}, "hunter 2"},
+		{config.Postgres{PasswordFile: folder + "/none"}, "FEEDBOX_POSTGRES_PASSWORD_FILE: open"},
+		{config.Postgres{PasswordFile: file("empty", "\n")}, "FEEDBOX_POSTGRES_PASSWORD_FILE: 1 bytes are not a password"},
+		{config.Postgres{PasswordFile: file("large", strings.Repeat("hunter2", 10_000))}, "are not a password"},
+		{config.Postgres{PasswordCommand: "printf hunter3"}, "hunter3"},
+		{config.Postgres{PasswordCommand: "sh " + file("fails", "echo hunter2; echo expired login >&2; exit 3")}, `FEEDBOX_POSTGRES_PASSWORD_COMMAND: exit status 3: "expired login"`},
+		{config.Postgres{PasswordCommand: "/nosuch"}, "FEEDBOX_POSTGRES_PASSWORD_COMMAND: fork/exec /nosuch"},
+		{config.Postgres{PasswordCommand: " "}, "FEEDBOX_POSTGRES_PASSWORD_COMMAND names no program"},
+	} {
+		got, err := c.p.Password(t.Context())
+		if err == nil && got != c.want || err != nil && (!strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "hunter2") || got != "") {
+			t.Errorf("%+v: %q, %v; want %s", c.p, got, err, c.want)
+		}
+	}
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := (config.Postgres{PasswordCommand: "sleep 600"}).Password(canceled); err == nil {
+		t.Error("a command outlives its context")
+	}
+	_, err := config.LoadAPI([]string{"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=postgres://u@127.0.0.1/a", "FEEDBOX_POSTGRES_IDENTITY=aws", "FEEDBOX_POSTGRES_PASSWORD_FILE=/f"})
+	if err == nil || !strings.Contains(err.Error(), "exclude each other") {
+		t.Errorf("two sources: %v", err)
 	}
 }
 

@@ -34,6 +34,10 @@ type DBOptions struct {
 	// expired rows, which have longer limits. A statement may wait for a connection for another
 	// 10 s. Default 15 s.
 	Timeout time.Duration
+	// Password returns the password of a new connection, for example a token of an identity, which
+	// expires. It is called for each connection, with a limit of connect_timeout (5 s), and must be
+	// safe for concurrent use. Default: the password of the URL.
+	Password func(ctx context.Context, c *pgx.ConnConfig) (string, error)
 	// Dial opens connections. Default: TCP with frequent keepalives, or a Unix socket.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
@@ -64,7 +68,7 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	config.ConnConfig.Tracer = limiter{db.options.Timeout}
 	config.ConnConfig.BuildContextWatcherHandler = newWatcher
 	config.ConnConfig.RuntimeParams["application_name"] = cmp.Or(config.ConnConfig.RuntimeParams["application_name"], "feedbox")
-	db.routes.configure(config)
+	db.routes.configure(config, db.options.Password)
 	config.ConnConfig.DialFunc = (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext
 	if db.options.Dial != nil {
 		config.ConnConfig.DialFunc = db.options.Dial

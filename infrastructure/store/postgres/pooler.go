@@ -36,14 +36,35 @@ const (
 )
 
 // connections opens the connections of a DB.
-type connections struct{ route atomic.Int32 }
+type connections struct {
+	route    atomic.Int32
+	password func(ctx context.Context, c *pgx.ConnConfig) (string, error) // nil: that of the URL
+}
 
 // configure adds c to a pool's configuration.
-func (c *connections) configure(config *pgxpool.Config) {
+func (c *connections) configure(config *pgxpool.Config, password func(context.Context, *pgx.ConnConfig) (string, error)) {
+	c.password = password
 	config.BeforeConnect, config.AfterConnect = c.before, c.after
 }
 
+// passwordError is the error of DBOptions.Password. Nothing was sent to the server.
+type passwordError struct{ error }
+
+// SafeToRetry makes pgconn.SafeToRetry true.
+func (passwordError) SafeToRetry() bool { return true }
+
+func (e passwordError) Unwrap() error { return e.error }
+
 func (c *connections) before(ctx context.Context, config *pgx.ConnConfig) error {
+	if c.password != nil {
+		asking, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
+		defer cancel()
+		password, err := c.password(asking, config)
+		if err != nil {
+			return passwordError{fmt.Errorf("get the password: %w", err)}
+		}
+		config.Password = password
+	}
 	if route(c.route.Load()) == unknown {
 		probe := config.Copy()
 		probe.Tracer = nil
