@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"feedbox/changefeed"
@@ -169,4 +171,56 @@ func (db *DB) passed(ctx context.Context) (p passed, err error) {
 		}
 	}
 	return p, nil
+}
+
+// UnusedLeases are the leases of a processor of which no host has written one for a long time. Their
+// checkpoints keep expired events in the table.
+type UnusedLeases struct {
+	Processor string // with the name of its feed, as the ids of its leases begin
+	Leases    int
+	Written   time.Time // zero if it is unknown
+	Delete    string    // SQL that deletes them
+}
+
+// unusedAfter is far longer than the time between the renewals of a lease, at most 30 minutes.
+const unusedAfter = 2 * time.Hour
+
+// UnusedLeases returns the unused leases by processor, and the number of expired events in the table, of
+// which it counts at most a million.
+func (db *DB) UnusedLeases(ctx context.Context) (unused []UnusedLeases, expired int, err error) {
+	records, err := Leases{db}.List(ctx, "")
+	if err != nil {
+		return nil, 0, err
+	}
+	leases, err := changefeed.DecodeLeases(records)
+	if err != nil {
+		return nil, 0, err
+	}
+	var now time.Time
+	if err := db.row(ctx, "count the expired events", nil, []any{&now, &expired},
+		`SELECT clock_timestamp(), count(*) FROM (SELECT FROM feedbox.events WHERE expires_at <= now() LIMIT 1000000) AS e`); err != nil {
+		return nil, 0, err
+	}
+	byProcessor := map[string]*UnusedLeases{}
+	for _, l := range leases {
+		prefix, _, _ := strings.Cut(l.ID, "..")
+		u := byProcessor[prefix]
+		if u == nil {
+			u = &UnusedLeases{Processor: prefix}
+			byProcessor[prefix] = u
+		}
+		if u.Leases++; l.Timestamp.After(u.Written) {
+			u.Written = l.Timestamp
+		}
+		if l.Owner != "" && l.Timestamp.IsZero() { // of another product, so the owner may be alive
+			u.Written = now
+		}
+	}
+	for _, prefix := range slices.Sorted(maps.Keys(byProcessor)) {
+		if u := byProcessor[prefix]; now.Sub(u.Written) > unusedAfter {
+			u.Delete = db.in("DELETE FROM feedbox.leases WHERE starts_with(id, '" + strings.ReplaceAll(prefix, "'", "''") + "..')")
+			unused = append(unused, *u)
+		}
+	}
+	return unused, expired, nil
 }

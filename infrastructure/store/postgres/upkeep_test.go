@@ -4,12 +4,17 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/postgres/doctor"
 )
 
 // storeExpiring stores n events in one transaction, whose id it returns. Their hashes begin at first.
@@ -120,6 +125,49 @@ func TestSweepDeletesAllThatARunningProcessorHasHandled(t *testing.T) {
 	}
 	close(gate)
 	within(t, "handled events are swept", func() bool { return sweep(t, db, pool) == 0 })
+}
+
+// Leases of a processor that is not used any more would keep all events for ever.
+func TestDoctorNamesUnusedLeasesAndTheirRemedy(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	whole := changefeed.FeedRange{Max: "FF"}
+	at := storeExpiring(t, pool, 0, 3, expired)
+	written := func(ago time.Duration) string {
+		return `},"timestamp":"` + time.Now().Add(-ago).UTC().Format(time.RFC3339Nano) + `","more":{`
+	}
+	lease(t, db, "mailer", whole, at, written(time.Minute))
+	examine := func() (found []operator.Finding) {
+		doctor.Doctor{DB: db}.Examine(operator.ProcessRelay, func(e operator.Examination) bool {
+			found = append(found, e(t.Context())...)
+			return true
+		})
+		return slices.DeleteFunc(found, func(f operator.Finding) bool { return f.Check != "leases of all processors" })
+	}
+	if f := examine(); len(f) != 1 || f[0].Status != operator.FindingOK {
+		t.Errorf("one processor, which runs: %+v", f)
+	}
+	lease(t, db, "mailer", changefeed.FeedRange{Max: "20000000"}, at, written(30*24*time.Hour)) // left of a split
+	lease(t, db, "o'ld", whole, 0, written(30*24*time.Hour))
+	lease(t, db, "older", whole, 0, "")
+	found := examine()
+	if len(found) != 2 || !strings.Contains(found[0].Detail, "processor o'ldpostgres_db_feedbox has 1, last written 20") || !strings.Contains(found[1].Detail, "older") ||
+		!strings.Contains(found[1].Detail, "at an unknown time; 3 expired events") {
+		t.Fatalf("%+v", found)
+	}
+	if n := sweep(t, db, pool); n != 3 {
+		t.Errorf("%d events are left with the leases, want 3", n)
+	}
+	for _, f := range found {
+		_, remedy, _ := strings.Cut(f.Next, "is ever deleted: ")
+		_, err := pool.Exec(t.Context(), remedy)
+		must(t, err)
+	}
+	if f := examine(); len(f) != 1 || f[0].Status != operator.FindingOK {
+		t.Errorf("after the remedy: %+v", f)
+	}
+	if n := sweep(t, db, pool); n != 0 {
+		t.Errorf("%d events are left after the remedy, want none", n)
+	}
 }
 
 // A sweep deletes expired events and keeps the others. Only one relay sweeps at a time.

@@ -22,6 +22,9 @@ func (d Doctor) Examine(process operator.Process, step func(operator.Examination
 		step(d.examineClock)
 		step(d.examineOpenTransactions)
 		step(d.examineSize)
+		if process == operator.ProcessRelay { // the API may not read leases
+			step(d.examineUnusedLeases)
+		}
 	}
 	return usable
 }
@@ -126,4 +129,26 @@ func (d Doctor) examineSize(ctx context.Context) []operator.Finding {
 		f = f.Is(operator.FindingWarning, "autovacuum does not keep up: look at its settings, and at transactions that are open for long")
 	}
 	return []operator.Finding{f}
+}
+
+// examineUnusedLeases names processors that hold back the deletion of expired events for ever.
+func (d Doctor) examineUnusedLeases(ctx context.Context) []operator.Finding {
+	const check = "leases of all processors"
+	unused, expired, err := d.DB.UnusedLeases(ctx)
+	if err != nil {
+		return []operator.Finding{operator.Fine(check, "%v", err).Is(operator.FindingUnknown, "")}
+	}
+	var found []operator.Finding
+	for _, u := range unused {
+		since := "at an unknown time"
+		if !u.Written.IsZero() {
+			since = u.Written.UTC().Format(time.DateTime) + " UTC"
+		}
+		found = append(found, operator.Fine(check, "processor %s has %d, last written %s; %d expired events are in the table", u.Processor, u.Leases, since, expired).
+			Is(operator.FindingWarning, "start its relay; if it is not used any more, no event that it has yet to handle is ever deleted: "+u.Delete))
+	}
+	if found == nil {
+		found = append(found, operator.Fine(check, "all in use"))
+	}
+	return found
 }
