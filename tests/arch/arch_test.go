@@ -90,7 +90,7 @@ var rules = []rule{
 	emulator("cosmosemu", azure+"data/azcosmos", azure+"azcore"),
 	emulator("busemu", azure+"messaging/azservicebus", azure+"azcore", "github.com/coder/websocket"),
 
-	{"infrastructure/lab", []string{changefeed, infra + "emulator/", infra + "page", azure}},
+	{"infrastructure/lab", []string{changefeed, infra + "emulator/", infra + "page", azure, "github.com/Azure/go-amqp"}},
 	{"infrastructure/lab/feedboxtest", []string{module + "$", infra + "emulator/", azure}}, // with the names of an adopter
 
 	{"infrastructure/wiring", []string{module + "/", "github.com/", uuid, otel, "go.uber.org/", "golang.org/x/sync/errgroup"}},

@@ -61,7 +61,7 @@ func queriesByGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := openTarget(t, 1)
-	db, err := w.client.NewDatabase(w.database)
+	db, err := w.Client.NewDatabase(w.Database)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +71,7 @@ func queriesByGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := w.client.NewContainer(w.database, "queries")
+	c, err := w.Client.NewContainer(w.Database, "queries")
 	if err != nil {
 		t.Fatal(err)
 	}

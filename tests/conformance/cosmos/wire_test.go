@@ -1,230 +1,144 @@
 package cosmos
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"net/http"
 	"os"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/lab/wire"
+	"feedbox/infrastructure/lab/wire/cosmoswire"
 )
-
-// script is one wire behaviour that Feedbox relies on.
-type script struct {
-	name    string // its name in UNVERIFIED.md
-	topic   string // of the known issue that it would hit
-	source  string // the source of the behaviour
-	ttl     bool   // the container expires items
-	control bool   // needs the control endpoint of our emulator
-	splits  bool   // splits a range: on an account only if FEEDBOX_TEST_COSMOS_SPLIT is yes
-	run     func(p *probe)
-}
-
-var scripts = slices.Concat(itemScripts, batchScripts, feedScripts, queryScripts, rangeScripts)
 
 // TestWire runs every script on its own container, of one range and of four on our emulator.
 func TestWire(t *testing.T) {
+	known := readKnownIssues(t)
 	w := openTarget(t, 1)
-	w.play(t, "scripts")
-	if w.kind == ours {
-		openTarget(t, 4).play(t, "scripts of four ranges")
+	play(t, w, "scripts", known)
+	if w.Emulator {
+		play(t, openTarget(t, 4), "scripts of four ranges", known)
 	}
 }
 
-func (w *target) play(t *testing.T, name string) {
+// play runs the scripts. A fault is a failure unless it is a known issue of the endpoint.
+func play(t *testing.T, w *cosmoswire.Target, name string, known map[string]string) {
 	t.Helper()
-	t.Logf("%s at %s", w.kind, w.endpoint)
 	t.Run(name, func(t *testing.T) {
-		for _, s := range scripts {
-			t.Run(s.name, func(t *testing.T) {
-				if w.kind == ours {
+		for i := range cosmoswire.Scripts {
+			s := &cosmoswire.Scripts[i]
+			t.Run(s.Name, func(t *testing.T) {
+				t.Logf("source: %s", s.Source)
+				if w.Emulator {
 					t.Parallel()
 				}
-				s.play(t, w)
+				if missing := s.Needs(w); missing != "" {
+					t.Skipf("SKIPPED: %s; FEEDBOX_TEST_COSMOS_SPLIT=yes allows splits", missing)
+				}
+				o := w.Play(t.Context(), s)
+				faults, issue := strings.Join(o.Details, "\n"), known[s.Topic]
+				switch {
+				case o.Verdict != wire.Confirmed && issue != "":
+					t.Skipf("SKIPPED over a known issue: %s\n%s", issue, faults)
+				case o.Verdict != wire.Confirmed:
+					t.Errorf("%s: %s", o.Verdict, faults)
+				case issue != "":
+					t.Logf("not met this time: %s", issue)
+				}
 			})
 		}
 	})
 }
 
-// play runs the script. A fault is a failure unless it is a known issue of the endpoint.
-func (s *script) play(t *testing.T, w *target) {
-	t.Logf("source: %s", s.source)
-	if s.control && w.kind != ours {
-		t.Skipf("SKIPPED: %s can be provoked on our emulator only", s.name)
+// openTarget connects to the endpoint in the environment, or to a new emulator whose containers
+// have a number of physical ranges.
+func openTarget(t *testing.T, ranges int) *cosmoswire.Target {
+	t.Helper()
+	w := &cosmoswire.Target{Endpoint: os.Getenv("FEEDBOX_TEST_COSMOS_ENDPOINT"), Splits: os.Getenv("FEEDBOX_TEST_COSMOS_SPLIT") == "yes"}
+	kind, key := cmp.Or(os.Getenv("FEEDBOX_TEST_COSMOS_KIND"), "azure"), cmp.Or(os.Getenv("FEEDBOX_TEST_COSMOS_KEY"), cosmosemu.WellKnownKey)
+	if w.Endpoint == "" {
+		srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: ranges})
+		kind, w.Ranges, w.Endpoint, key = "ours", ranges, srv.Endpoint(), srv.Key()
 	}
-	limit := 3 * time.Minute
-	if s.splits && w.kind != ours {
-		if os.Getenv("FEEDBOX_TEST_COSMOS_SPLIT") != "yes" {
-			t.Skipf("SKIPPED: %s needs a split, which costs 13,000 RU/s for up to two hours: set FEEDBOX_TEST_COSMOS_SPLIT=yes", s.name)
-		}
-		limit = splitLimit + 10*time.Minute
+	switch kind {
+	case "azure", "vnext":
+	case "ours":
+		w.Emulator = true
+	default:
+		t.Fatalf("FEEDBOX_TEST_COSMOS_KIND is %q: it must be azure, vnext or ours", kind)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	name := s.name + "-" + randomName()
-	container, err := w.makeContainer(ctx, name, s)
+	t.Logf("%s at %s", kind, w.Endpoint)
+	credential, err := azcosmos.NewKeyCredential(key)
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("FEEDBOX_TEST_COSMOS_KEY: %v", err)
 	}
-	p := &probe{ctx: ctx, w: w, name: name, items: container}
-	p.start(s.run)
-	if _, err := container.Delete(ctx, nil); err != nil {
-		t.Logf("container %s is left behind: %v", name, err)
+	if w.Client, err = azcosmos.NewClientWithKey(w.Endpoint, credential, cosmosfeed.ClientOptions(nil)); err != nil {
+		t.Fatalf("FEEDBOX_TEST_COSMOS_ENDPOINT: %v", err)
 	}
-	issue, known := w.known[s.topic]
-	switch {
-	case len(p.faults) > 0 && known:
-		t.Skipf("SKIPPED over a known issue: %s\n%s", issue, strings.Join(p.faults, "\n"))
-	case len(p.faults) > 0:
-		t.Error(strings.Join(p.faults, "\n"))
-	case known:
-		t.Logf("not met this time: %s", issue)
-	}
+	makeDatabase(t, w)
+	return w
 }
 
-// probe is the context of a script. It collects faults.
-type probe struct {
-	ctx    context.Context //nolint:containedctx // of one script
-	w      *target
-	name   string // of the container
-	items  *azcosmos.ContainerClient
-	faults []string
-}
-
-type stopped struct{}
-
-func (p *probe) start(run func(*probe)) {
-	defer func() {
-		if r := recover(); r != nil {
-			if _, ok := r.(stopped); !ok {
-				panic(r)
-			}
-		}
-	}()
-	run(p)
-}
-
-// expect records a fault if ok is false.
-func (p *probe) expect(ok bool, format string, args ...any) {
-	if !ok {
-		p.faults = append(p.faults, fmt.Sprintf(format, args...))
-	}
-}
-
-// must ends the script if err is not nil.
-func (p *probe) must(what string, err error) {
+func makeDatabase(t *testing.T, w *cosmoswire.Target) {
+	t.Helper()
+	w.Database = "feedbox-conformance-" + wire.RandomName()
+	throughput := azcosmos.NewManualThroughputProperties(1000)
+	_, err := w.Client.CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: w.Database}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &throughput})
 	if err != nil {
-		p.faults = append(p.faults, fmt.Sprintf("%s: %v", what, err))
-		panic(stopped{})
+		t.Fatalf("create database %s at %s: %v", w.Database, w.Endpoint, err)
 	}
-}
-
-// wait returns when ok returns true, or records a fault after limit.
-func (p *probe) wait(what string, limit time.Duration, ok func() bool) {
-	for end := time.Now().Add(limit); !ok(); {
-		if time.Now().After(end) {
-			p.expect(false, "%s: not within %v", what, limit)
-			return
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		db, err := w.Client.NewDatabase(w.Database)
+		if err == nil {
+			_, err = db.Delete(ctx, nil)
 		}
-		p.pause(100 * time.Millisecond)
-	}
+		if err != nil {
+			t.Errorf("database %s is left behind: %v", w.Database, err)
+		}
+	})
 }
 
-func (p *probe) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-p.ctx.Done():
-		p.must("pause", p.ctx.Err())
+// readKnownIssues reads a file of lines "topic  issues  what happens".
+func readKnownIssues(t *testing.T) map[string]string {
+	t.Helper()
+	path := os.Getenv("FEEDBOX_TEST_KNOWN_ISSUES")
+	if path == "" || os.Getenv("FEEDBOX_TEST_COSMOS_KIND") != "vnext" {
+		return nil
 	}
-}
-
-// status returns the HTTP status of err, or ok if err is nil.
-func status(err error, ok int) int {
-	if reply, is := errors.AsType[*azcore.ResponseError](err); is {
-		return reply.StatusCode
-	}
+	text, err := os.ReadFile(path)
 	if err != nil {
-		return 0
+		t.Fatalf("FEEDBOX_TEST_KNOWN_ISSUES: %v", err)
 	}
-	return ok
-}
-
-// headerOf returns a header of the response in err.
-func headerOf(err error, name string) string {
-	if reply, is := errors.AsType[*azcore.ResponseError](err); is && reply.RawResponse != nil {
-		return reply.RawResponse.Header.Get(name)
+	known := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			topic, _, _ := strings.Cut(line, " ")
+			known[topic] = line
+		}
 	}
-	return ""
+	return known
 }
 
-func key(pk string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(pk) }
-
-// item returns the JSON of a document with additional members.
-func item(pk, id string, more ...string) []byte {
-	text := fmt.Sprintf(`{"id":%q,"pk":%q`, id, pk)
-	for _, m := range more {
-		text += "," + m
-	}
-	return []byte(text + "}")
-}
-
-// create stores a document and returns its ETag.
-func (p *probe) create(pk, id string, more ...string) azcore.ETag {
-	reply, err := p.items.CreateItem(p.ctx, key(pk), item(pk, id, more...), nil)
-	p.must("create "+id, err)
-	return reply.ETag
-}
-
-// read returns the status of a read.
-func (p *probe) read(pk, id string) int {
-	_, err := p.items.ReadItem(p.ctx, key(pk), id, nil)
-	return status(err, http.StatusOK)
-}
-
-// document has the members that the scripts check.
-type document struct {
-	ID   string `json:"id"`
-	PK   string `json:"pk"`
-	ETag string `json:"_etag"`
-	TS   int64  `json:"_ts"`
-	LSN  int64  `json:"_lsn"`
-	N    int64  `json:"n"`
-}
-
-func (p *probe) documents(raw [][]byte) []document {
-	out := make([]document, len(raw))
-	for i := range raw {
-		p.must("decode a document", json.Unmarshal(raw[i], &out[i]))
-	}
-	return out
-}
-
-// TestScriptsAreNamedInUnverified compares the scripts with UNVERIFIED.md, the list of
-// behaviour that was never seen on Azure.
+// UNVERIFIED.md names every script, and no other.
 func TestScriptsAreNamedInUnverified(t *testing.T) {
-	text, err := os.ReadFile("../UNVERIFIED.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	named := map[string]bool{}
-	for _, m := range regexp.MustCompile("`cosmos/([a-z0-9-]+)`").FindAllStringSubmatch(string(text), -1) {
-		named[m[1]] = true
-	}
-	for _, s := range scripts {
-		if !named[s.name] {
-			t.Errorf("script %s verifies nothing that UNVERIFIED.md lists", s.name)
+	named := wire.Scripts()
+	for i := range cosmoswire.Scripts {
+		name := "cosmos/" + cosmoswire.Scripts[i].Name
+		if !named[name] {
+			t.Errorf("script %s verifies nothing that UNVERIFIED.md lists", name)
 		}
-		delete(named, s.name)
+		delete(named, name)
 	}
 	for name := range named {
-		t.Errorf("UNVERIFIED.md names a script cosmos/%s that does not exist", name)
+		if strings.HasPrefix(name, "cosmos/") {
+			t.Errorf("UNVERIFIED.md names a script %s that does not exist", name)
+		}
 	}
 }

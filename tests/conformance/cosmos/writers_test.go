@@ -20,6 +20,7 @@ import (
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/lab/wire/cosmoswire"
 	"feedbox/infrastructure/store/postgres"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
@@ -151,8 +152,8 @@ func exports(t *testing.T, page, mark string) (env []string) {
 // loseAnswers makes the emulator store the next transactions and drop the answers.
 func loseAnswers(t *testing.T, endpoint string, times int) {
 	t.Helper()
-	w := &target{endpoint: endpoint}
-	if err := w.control(t.Context(), "faults", map[string]any{"operation": cosmosemu.OpBatch, "times": times, "execute": true, "loss": "reset"}); err != nil {
+	w := &cosmoswire.Target{Endpoint: endpoint}
+	if err := w.Control(t.Context(), "faults", map[string]any{"operation": cosmosemu.OpBatch, "times": times, "execute": true, "loss": "reset"}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package cosmos
+package cosmoswire
 
 import (
 	"bytes"
@@ -40,8 +40,8 @@ func sameValue(a, b []byte) bool {
 	return reflect.DeepEqual(decode(a), decode(b))
 }
 
-var queryScripts = []script{
-	{name: "query-across-keys", topic: "key-mismatch", source: restQuery + "; azcosmos emulator_cosmos_query_test.go", run: func(p *probe) {
+var queryScripts = []Script{
+	{Name: "query-across-keys", Topic: "key-mismatch", Source: restQuery + "; azcosmos emulator_cosmos_query_test.go", run: func(p *probe) {
 		for i := range 12 {
 			p.create(fmt.Sprint("k", i), fmt.Sprintf("lease.%02d", i), `"intent":{"verb":"retry"}`)
 		}
@@ -56,7 +56,7 @@ var queryScripts = []script{
 		ids, _ = p.query("SELECT * FROM c WHERE c.pk != 'k0' AND (IS_DEFINED(c.intent) OR c.closing.auto = true)", every, 0)
 		p.expect(len(ids) == 12, "IS_DEFINED or equal finds %d, want 12", len(ids))
 	}},
-	{name: "query-continuation", topic: "continuation", source: "REST reference, x-ms-continuation", run: func(p *probe) {
+	{Name: "query-continuation", Topic: "continuation", Source: "REST reference, x-ms-continuation", run: func(p *probe) {
 		for i := range 30 {
 			p.create(fmt.Sprint("k", i), fmt.Sprintf("%02d", i))
 		}
@@ -76,14 +76,14 @@ var queryScripts = []script{
 		slices.Sort(ids)
 		p.expect(len(ids) == 30 && len(slices.Compact(ids)) == 30, "page by page with a token: %d ids, want each of 30 once", len(ids))
 	}},
-	{name: "query-foreign-continuation", topic: "continuation", source: "REST reference, status codes (400)", run: func(p *probe) {
+	{Name: "query-foreign-continuation", Topic: "continuation", Source: "REST reference, status codes (400)", run: func(p *probe) {
 		p.create("a", "1")
 		token := "this is no token of the service"
 		pager := p.items.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKey(), &azcosmos.QueryOptions{ContinuationToken: &token})
 		_, err := pager.NextPage(p.ctx)
 		p.expect(status(err, 200) == http.StatusBadRequest, "a token that is none: %d, want 400", status(err, 200))
 	}},
-	{name: "query-first-of-a-key", topic: "order-by", source: "Learn, ORDER BY and TOP (within one partition key the gateway serves them)", run: func(p *probe) {
+	{Name: "query-first-of-a-key", Topic: "order-by", Source: "Learn, ORDER BY and TOP (within one partition key the gateway serves them)", run: func(p *probe) {
 		for i := range 20 {
 			p.create("a", fmt.Sprint("e", i), fmt.Sprintf(`"position":%d`, (i*7)%20))
 			p.create("b", fmt.Sprint("e", i), `"position":-1`)
@@ -91,7 +91,7 @@ var queryScripts = []script{
 		ids, _ := p.query("SELECT TOP 3 * FROM c WHERE c.pk = @pk ORDER BY c.position", key("a"), 0, azcosmos.QueryParameter{Name: "@pk", Value: "a"})
 		p.expect(slices.Equal(ids, []string{"e0", "e3", "e6"}), "the first three by position are %v, want e0 e3 e6", ids)
 	}},
-	{name: "query-needs-its-index", topic: "order-by", source: "Learn, Indexing policies; .NET, OrderByQueryTests", run: func(p *probe) {
+	{Name: "query-needs-its-index", Topic: "order-by", Source: "Learn, Indexing policies; .NET, OrderByQueryTests", run: func(p *probe) {
 		p.create("a", "1", `"x":1,"y":1`)
 		for text, want := range map[string]int{
 			"SELECT * FROM c ORDER BY c.x":                          200,

@@ -1,7 +1,6 @@
-package cosmos
+package cosmoswire
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -29,7 +28,7 @@ type feedReader struct {
 type positions map[changefeed.FeedRange]string
 
 func (p *probe) feed() *feedReader {
-	f, err := cosmosfeed.NewFeed(p.w.client, p.w.database, p.name)
+	f, err := cosmosfeed.NewFeed(p.target.Client, p.target.Database, p.name)
 	p.must("open the change feed", err)
 	ranges, err := f.Ranges(p.ctx)
 	p.must("read the feed ranges", err)
@@ -51,7 +50,8 @@ func (f *feedReader) of(pk string) changefeed.FeedRange {
 			return r
 		}
 	}
-	f.p.must("find the range of key "+pk, errors.New("no range has a change"))
+	f.p.Contradict("no range has a change of the key %s", pk)
+	f.p.Stop()
 	return changefeed.FeedRange{}
 }
 
@@ -67,7 +67,8 @@ func (f *feedReader) all(from positions, limit int) (changes []document, end pos
 				break
 			}
 			if pages == 1000 {
-				f.p.must("read the change feed", fmt.Errorf("range %s does not end", r))
+				f.p.Contradict("the feed of the range %s does not end", r)
+				f.p.Stop()
 			}
 		}
 		end[r] = position
@@ -102,8 +103,8 @@ func byKey(changes []document) map[string][]string {
 	return keys
 }
 
-var feedScripts = []script{
-	{name: "feed-latest-versions", topic: "change-feed", source: learnFeed, run: func(p *probe) {
+var feedScripts = []Script{
+	{Name: "feed-latest-versions", Topic: "change-feed", Source: learnFeed, run: func(p *probe) {
 		for i := range 10 {
 			p.create(fmt.Sprint("k", i%3), fmt.Sprint(i))
 		}
@@ -115,7 +116,7 @@ var feedScripts = []script{
 		got, want := byKey(changes), map[string][]string{"k0": {"0", "6", "9", "3"}, "k1": {"1", "7"}, "k2": {"2", "5", "8"}}
 		p.expect(reflect.DeepEqual(got, want), "the feed shows %v, want each document once, changed ones last, no deleted ones: %v", got, want)
 	}},
-	{name: "feed-positions", topic: "change-feed", source: learnFeed + "; azcosmos emulator_cosmos_container_test.go (TestEmulatorContainerChangeFeed)", run: func(p *probe) {
+	{Name: "feed-positions", Topic: "change-feed", Source: learnFeed + "; azcosmos emulator_cosmos_container_test.go (TestEmulatorContainerChangeFeed)", run: func(p *probe) {
 		f := p.feed()
 		p.create("a", "1")
 		changes, end := f.all(nil, 100)
@@ -136,7 +137,7 @@ var feedScripts = []script{
 			}
 		}
 	}},
-	{name: "feed-lsn", topic: "change-feed", source: "azure-cosmos-dotnet-v3, ChangeFeedItem and _lsn; Java SDK, ChangeFeedProcessor estimator", run: func(p *probe) {
+	{Name: "feed-lsn", Topic: "change-feed", Source: "azure-cosmos-dotnet-v3, ChangeFeedItem and _lsn; Java SDK, ChangeFeedProcessor estimator", run: func(p *probe) {
 		for i := range 20 {
 			p.create("a", fmt.Sprint(i))
 		}
@@ -150,7 +151,7 @@ var feedScripts = []script{
 		p.expect(len(page.Items) == 20, "%d changes, want 20", len(page.Items))
 		p.expect(page.EndLSN >= last, "the session token of a page says LSN %d, the last item %d", page.EndLSN, last)
 	}},
-	{name: "feed-page-size", topic: "change-feed", source: "REST reference, x-ms-max-item-count", run: func(p *probe) {
+	{Name: "feed-page-size", Topic: "change-feed", Source: "REST reference, x-ms-max-item-count", run: func(p *probe) {
 		for i := range 12 {
 			p.create("a", fmt.Sprint(i))
 		}
@@ -158,7 +159,7 @@ var feedScripts = []script{
 		page := f.page(f.of("a"), "", 5)
 		p.expect(len(page.Items) > 0 && len(page.Items) <= 5, "a page of at most 5 has %d", len(page.Items))
 	}},
-	{name: "feed-from-now", topic: "change-feed", source: "JavaScript SDK, ChangeFeedStartFrom.Now (If-None-Match: *); .NET SDK, ChangeFeedStartFromNow", run: func(p *probe) {
+	{Name: "feed-from-now", Topic: "change-feed", Source: "JavaScript SDK, ChangeFeedStartFrom.Now (If-None-Match: *); .NET SDK, ChangeFeedStartFromNow", run: func(p *probe) {
 		p.create("a", "before")
 		f := p.feed()
 		now := positions{}
@@ -171,7 +172,7 @@ var feedScripts = []script{
 		changes, _ := f.all(now, 100)
 		p.expect(slices.Equal(sorted(changes), []string{"after"}), "from now: %v, want after", sorted(changes))
 	}},
-	{name: "feed-from-time", topic: "change-feed", source: learnFeed + " (If-Modified-Since); azcosmos cosmos_change_feed_request_options.go", run: func(p *probe) {
+	{Name: "feed-from-time", Topic: "change-feed", Source: learnFeed + " (If-Modified-Since); azcosmos cosmos_change_feed_request_options.go", run: func(p *probe) {
 		p.create("a", "before")
 		p.pause(2500 * time.Millisecond) // times are whole seconds
 		reply, err := p.items.CreateItem(p.ctx, key("a"), item("a", "after"), nil)
@@ -189,7 +190,7 @@ var feedScripts = []script{
 		}
 		p.expect(slices.Equal(sorted(changes), []string{"after"}), "from a time: %v, want after", sorted(changes))
 	}},
-	{name: "feed-expired", topic: "ttl", source: restTTL + "; " + learnFeed, ttl: true, run: func(p *probe) {
+	{Name: "feed-expired", Topic: "ttl", Source: restTTL + "; " + learnFeed, ttl: true, run: func(p *probe) {
 		f := p.feed()
 		p.create("a", "short", `"ttl":1`)
 		p.create("a", "long", `"ttl":600`)
@@ -197,7 +198,7 @@ var feedScripts = []script{
 		changes, _ := f.all(nil, 100)
 		p.expect(slices.Equal(sorted(changes), []string{"long"}), "the feed shows %v, want what has not expired: long", sorted(changes))
 	}},
-	{name: "feed-order-of-a-key", topic: "change-feed", source: learnFeed + " (order within a partition key)", run: func(p *probe) {
+	{Name: "feed-order-of-a-key", Topic: "change-feed", Source: learnFeed + " (order within a partition key)", run: func(p *probe) {
 		want := map[string][]string{}
 		for i := range 60 {
 			pk, id := fmt.Sprint("k", i%5), fmt.Sprint(i)
@@ -210,7 +211,7 @@ var feedScripts = []script{
 			p.expect(slices.Equal(got[pk], want[pk]), "key %s: %v, want %v", pk, got[pk], want[pk])
 		}
 	}},
-	{name: "feed-session-token", topic: "change-feed", source: ".NET SDK, ChangeFeedEstimatorIterator (lag from the session token)", run: func(p *probe) {
+	{Name: "feed-session-token", Topic: "change-feed", Source: ".NET SDK, ChangeFeedEstimatorIterator (lag from the session token)", run: func(p *probe) {
 		p.create("a", "1")
 		f := p.feed()
 		_, end := f.all(nil, 100)
@@ -220,7 +221,7 @@ var feedScripts = []script{
 		page := f.page(r, end[r], 100)
 		p.expect(idle.EndLSN > 0 && page.EndLSN > idle.EndLSN, "the session token says LSN %d on an idle answer and %d after a change", idle.EndLSN, page.EndLSN)
 	}},
-	{name: "feed-deep-batch-order", topic: "change-feed-transaction", source: learnFeed + "; nothing says in what order a transaction's documents come", run: func(p *probe) {
+	{Name: "feed-deep-batch-order", Topic: "change-feed-transaction", Source: learnFeed + "; nothing says in what order a transaction's documents come", run: func(p *probe) {
 		got, _ := p.execute(func(b *azcosmos.TransactionalBatch) {
 			for _, id := range []string{"z", "m", "a"} {
 				b.CreateItem(item("a", id), nil)

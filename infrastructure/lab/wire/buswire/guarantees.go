@@ -1,17 +1,16 @@
-package main
+package buswire
 
 import (
 	"errors"
 	"fmt"
-	"os"
-	"regexp"
 	"strings"
-	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+
+	"feedbox/infrastructure/lab/wire"
 )
 
-// More scripts of TestWire: behaviour that the relay and its consumers depend on when the
+// More scripts: behaviour that the relay and its consumers depend on when the
 // broker refuses, is full, or dead-letters (UNVERIFIED.md, S3 to S11 and R4).
 
 // batchRefusedWhole sends a batch with one message that cannot be accepted.
@@ -28,15 +27,14 @@ func batchRefusedWhole(p *probe) {
 
 // refused sends a batch that the broker must refuse. A missing answer does not count.
 func (p *probe) refused(messages ...*azservicebus.Message) {
-	p.Helper()
-	sender := must(p.once.NewSender(p.topic, nil))(p)
+	sender := must(p.Once.NewSender(p.Topic, nil))(p)
 	defer func() { _ = sender.Close(p.ctx) }() // the refusal may have closed it
 	batch := must(sender.NewMessageBatch(p.ctx, nil))(p)
 	for _, m := range messages {
 		p.check(batch.AddMessage(m, nil))
 	}
 	if err := sender.SendMessageBatch(p.ctx, batch, nil); err == nil || p.ctx.Err() != nil {
-		p.Errorf("a batch with what cannot be accepted: %v", err)
+		p.Contradict("a batch with what cannot be accepted: %v", err)
 	}
 }
 
@@ -55,7 +53,7 @@ func batchFull(p *probe) {
 		want = append(want, string(m.Body))
 	}
 	if len(want) < 8 {
-		p.Errorf("%d messages of 20 KB fill a batch of %d bytes", len(want), batch.NumBytes())
+		p.Contradict("%d messages of 20 KB fill a batch of %d bytes", len(want), batch.NumBytes())
 	}
 	p.check(p.sender.SendMessageBatch(p.ctx, batch, nil))
 	r := p.accept(p.session)
@@ -100,7 +98,7 @@ func idLimits(p *probe) {
 	defer func() { p.check(r.Close(p.ctx)) }()
 	got := p.take(r, "1")
 	if got[0].MessageID != longest || *got[0].SessionID != longest {
-		p.Errorf("ids came back as %q and %q", got[0].MessageID, *got[0].SessionID)
+		p.Contradict("ids came back as %q and %q", got[0].MessageID, *got[0].SessionID)
 	}
 	p.complete(r, got...)
 	p.refused(&azservicebus.Message{MessageID: ptr(pad(p.session, 129)), SessionID: &p.session})
@@ -110,15 +108,14 @@ func idLimits(p *probe) {
 // entityNotFound sends to a topic that does not exist. With a key of one topic only, the
 // service may answer that the key has no right instead.
 func entityNotFound(p *probe) {
-	s := must(p.client.NewSender(p.topic+"-"+random(), nil))(p)
+	s := must(p.Client.NewSender(p.Topic+"-"+wire.RandomName(), nil))(p)
 	defer func() { p.check(s.Close(p.ctx)) }()
 	err := s.SendMessage(p.ctx, p.message("1"), nil)
 	switch {
 	case isCode(err, azservicebus.CodeNotFound):
-	case isCode(err, azservicebus.CodeUnauthorizedAccess) && !p.ours:
-		p.Logf("the key is not the namespace's: %v", err)
+	case isCode(err, azservicebus.CodeUnauthorizedAccess) && !p.Emulator: // the key is not the namespace's
 	default:
-		p.Errorf("a topic that is not there: %v", err)
+		p.Contradict("a topic that is not there: %v", err)
 	}
 }
 
@@ -136,13 +133,14 @@ func deliveriesExhausted(p *probe) {
 			break
 		}
 		if n == most {
-			p.Fatalf("a message that was abandoned %d times comes again", n)
+			p.Contradict("a message that was abandoned %d times comes again", n)
+			p.Stop()
 		}
 		p.check(r.AbandonMessage(p.ctx, got[0], nil))
 	}
 	p.empty(r)
 	if m := p.deadLetters("bad"); m.DeadLetterReason == nil || *m.DeadLetterReason != "MaxDeliveryCountExceeded" {
-		p.Errorf("reason %v", m.DeadLetterReason)
+		p.Contradict("reason %v", m.DeadLetterReason)
 	}
 }
 
@@ -152,25 +150,4 @@ func messageWithoutSession(p *probe) {
 	m.SessionID = nil
 	p.check(p.sender.SendMessage(p.ctx, m, nil))
 	p.deadLetters("stray")
-}
-
-// TestScriptsAreListed compares the scripts with UNVERIFIED.md.
-func TestScriptsAreListed(t *testing.T) {
-	text, err := os.ReadFile("../UNVERIFIED.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	listed := map[string]bool{}
-	for _, found := range regexp.MustCompile("`servicebus/([a-z-]+)`").FindAllSubmatch(text, -1) {
-		listed[string(found[1])] = true
-	}
-	for _, s := range scripts {
-		if !listed[s.name] {
-			t.Errorf("UNVERIFIED.md does not name the script servicebus/%s", s.name)
-		}
-		delete(listed, s.name)
-	}
-	for name := range listed {
-		t.Errorf("UNVERIFIED.md names a script servicebus/%s that does not exist", name)
-	}
 }

@@ -1,4 +1,4 @@
-package cosmos
+package cosmoswire
 
 import (
 	"encoding/json"
@@ -17,8 +17,8 @@ const (
 	learnLimits   = "Learn, Azure Cosmos DB service quotas"
 )
 
-var itemScripts = []script{
-	{name: "item-create-conflict", source: restDocuments, run: func(p *probe) {
+var itemScripts = []Script{
+	{Name: "item-create-conflict", Source: restDocuments, run: func(p *probe) {
 		p.create("a", "1")
 		_, err := p.items.CreateItem(p.ctx, key("a"), item("a", "1"), nil)
 		p.expect(status(err, 201) == http.StatusConflict, "a second create of an id: %d, want 409", status(err, 201))
@@ -26,7 +26,7 @@ var itemScripts = []script{
 		p.expect(err == nil, "the same id under another partition key: %v", err)
 		p.expect(p.read("c", "1") == http.StatusNotFound, "read of what is not there: want 404")
 	}},
-	{name: "item-if-match", topic: "etag-conditions", source: "REST reference, Documents (If-Match); Learn, Optimistic concurrency control", run: func(p *probe) {
+	{Name: "item-if-match", Topic: "etag-conditions", Source: "REST reference, Documents (If-Match); Learn, Optimistic concurrency control", run: func(p *probe) {
 		old := p.create("a", "1", `"n":1`)
 		reply, err := p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1", `"n":2`), &azcosmos.ItemOptions{IfMatchEtag: &old})
 		p.must("replace with the current ETag", err)
@@ -37,7 +37,7 @@ var itemScripts = []script{
 		_, err = p.items.DeleteItem(p.ctx, key("a"), "1", &azcosmos.ItemOptions{IfMatchEtag: &reply.ETag})
 		p.expect(err == nil, "delete with the current ETag: %v", err)
 	}},
-	{name: "item-etags", topic: "etag-conditions", source: "REST reference, Documents (_etag); azcosmos cosmos_item_response.go", run: func(p *probe) {
+	{Name: "item-etags", Topic: "etag-conditions", Source: "REST reference, Documents (_etag); azcosmos cosmos_item_response.go", run: func(p *probe) {
 		seen := map[azcore.ETag]bool{}
 		for _, write := range []func() (azcosmos.ItemResponse, error){
 			func() (azcosmos.ItemResponse, error) { return p.items.CreateItem(p.ctx, key("a"), item("a", "1"), nil) },
@@ -68,7 +68,7 @@ var itemScripts = []script{
 			p.expect(got.ETag == reply.ETag && stored.ETag == string(reply.ETag), "the write gave the ETag %s, a read %s, the document says %s", reply.ETag, got.ETag, stored.ETag)
 		}
 	}},
-	{name: "item-values-are-kept", source: "Learn, Work with JSON in Azure Cosmos DB (numbers are IEEE 754 doubles)", run: func(p *probe) {
+	{Name: "item-values-are-kept", Source: "Learn, Work with JSON in Azure Cosmos DB (numbers are IEEE 754 doubles)", run: func(p *probe) {
 		const want = `{"text":"ünï \u0001 😀 \" \\ / \u2028","big":9007199254740991,"small":-0.125,"null":null,"deep":[[{"a":[]}]],"":"empty name"}`
 		p.create("a", "1", `"data":`+want)
 		got, err := p.items.ReadItem(p.ctx, key("a"), "1", nil)
@@ -77,13 +77,13 @@ var itemScripts = []script{
 		p.must("decode", json.Unmarshal(got.Value, &stored))
 		p.expect(sameValue([]byte(want), stored.Data), "stored %s\nread   %s", want, stored.Data)
 	}},
-	{name: "item-size-limit", topic: "batch-limits", source: learnLimits + " (2 MB an item)", run: func(p *probe) {
+	{Name: "item-size-limit", Topic: "batch-limits", Source: learnLimits + " (2 MB an item)", run: func(p *probe) {
 		_, err := p.items.CreateItem(p.ctx, key("a"), item("a", "large", `"text":"`+strings.Repeat("x", 1_900_000)+`"`), nil)
 		p.expect(err == nil, "an item of 1.9 MB: %v", err)
 		_, err = p.items.CreateItem(p.ctx, key("a"), item("a", "larger", `"text":"`+strings.Repeat("x", 2_200_000)+`"`), nil)
 		p.expect(status(err, 201) == http.StatusRequestEntityTooLarge, "an item of 2.2 MB: %d, want 413", status(err, 201))
 	}},
-	{name: "item-session-token", source: "Learn, Consistency levels (session); .NET SDK, SessionTokenHelper", run: func(p *probe) {
+	{Name: "item-session-token", Source: "Learn, Consistency levels (session); .NET SDK, SessionTokenHelper", run: func(p *probe) {
 		reply, err := p.items.CreateItem(p.ctx, key("a"), item("a", "1"), nil)
 		p.must("create", err)
 		token := reply.SessionToken
@@ -97,7 +97,7 @@ var itemScripts = []script{
 		p.expect(status(err, 200) == http.StatusNotFound, "a read of what is not there: %d, want 404", status(err, 200))
 		p.expect(headerOf(err, "x-ms-substatus") == "" || headerOf(err, "x-ms-substatus") == "0", "its sub-status is %s, want none or 0", headerOf(err, "x-ms-substatus"))
 	}},
-	{name: "ttl-per-item", topic: "ttl", source: restTTL, ttl: true, run: func(p *probe) {
+	{Name: "ttl-per-item", Topic: "ttl", Source: restTTL, ttl: true, run: func(p *probe) {
 		p.create("a", "short", `"ttl":2`)
 		p.create("a", "ever", `"ttl":-1`)
 		p.create("a", "none")
@@ -108,7 +108,7 @@ var itemScripts = []script{
 		_, err := p.items.CreateItem(p.ctx, key("a"), item("a", "short"), nil)
 		p.expect(err == nil, "the id of an expired item cannot be used: %v", err)
 	}},
-	{name: "ttl-from-the-last-write", topic: "ttl", source: restTTL, ttl: true, run: func(p *probe) {
+	{Name: "ttl-from-the-last-write", Topic: "ttl", Source: restTTL, ttl: true, run: func(p *probe) {
 		p.create("a", "1", `"ttl":4`)
 		p.pause(2500 * time.Millisecond)
 		_, err := p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1", `"ttl":4`), nil)
@@ -116,14 +116,14 @@ var itemScripts = []script{
 		p.pause(2500 * time.Millisecond)
 		p.expect(p.read("a", "1") == http.StatusOK, "the time to live counts from the first write, not from the last")
 	}},
-	{name: "ttl-needs-the-container", topic: "ttl", source: restTTL, run: func(p *probe) {
+	{Name: "ttl-needs-the-container", Topic: "ttl", Source: restTTL, run: func(p *probe) {
 		p.create("a", "1", `"ttl":1`)
 		p.pause(2500 * time.Millisecond)
 		p.expect(p.read("a", "1") == http.StatusOK, "an item expired in a container whose time to live is off")
 	}},
-	{name: "throttled-with-a-time", source: restHeaders + " (x-ms-retry-after-ms); azcosmos cosmos_client_retry_policy.go", control: true, run: func(p *probe) {
+	{Name: "throttled-with-a-time", Source: restHeaders + " (x-ms-retry-after-ms); azcosmos cosmos_client_retry_policy.go", control: true, run: func(p *probe) {
 		// One request only, because faults of the control endpoint apply to all containers.
-		p.must("set a fault", p.w.control(p.ctx, "faults", map[string]any{"operation": "PatchItem", "times": 1, "status": 429, "retryAfterMs": 7}))
+		p.must("set a fault", p.target.Control(p.ctx, "faults", map[string]any{"operation": "PatchItem", "times": 1, "status": 429, "retryAfterMs": 7}))
 		p.create("a", "1", `"n":1`)
 		var patch azcosmos.PatchOperations
 		patch.AppendIncrement("/n", 1)

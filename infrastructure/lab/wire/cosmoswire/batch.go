@@ -1,4 +1,4 @@
-package cosmos
+package cosmoswire
 
 import (
 	"fmt"
@@ -25,8 +25,8 @@ func (p *probe) execute(build func(b *azcosmos.TransactionalBatch)) ([]int, azco
 	return statuses, reply
 }
 
-var batchScripts = []script{
-	{name: "batch-is-atomic", topic: "batch-atomic", source: learnBatch, run: func(p *probe) {
+var batchScripts = []Script{
+	{Name: "batch-is-atomic", Topic: "batch-atomic", Source: learnBatch, run: func(p *probe) {
 		p.create("a", "taken")
 		got, reply := p.execute(func(b *azcosmos.TransactionalBatch) {
 			b.CreateItem(item("a", "before"), nil)
@@ -39,7 +39,7 @@ var batchScripts = []script{
 			p.expect(p.read("a", id) == http.StatusNotFound, "item %q of a refused batch is stored", id)
 		}
 	}},
-	{name: "batch-if-match", topic: "batch-if-match", source: "azcosmos cosmos_transactional_batch.go (ifMatch); .NET SDK, TransactionalBatchItemRequestOptions", run: func(p *probe) {
+	{Name: "batch-if-match", Topic: "batch-if-match", Source: "azcosmos cosmos_transactional_batch.go (ifMatch); .NET SDK, TransactionalBatchItemRequestOptions", run: func(p *probe) {
 		old := p.create("a", "1", `"n":1`)
 		reply, err := p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1", `"n":2`), nil)
 		p.must("replace", err)
@@ -56,7 +56,7 @@ var batchScripts = []script{
 		got = replace(reply.ETag)
 		p.expect(slices.Equal(got, []int{201, 200}), "with the current ETag: %v, want 201 200", got)
 	}},
-	{name: "batch-answers-with-etags", topic: "batch-error", source: "azcosmos cosmos_transactional_batch_response.go (eTag, resourceBody)", run: func(p *probe) {
+	{Name: "batch-answers-with-etags", Topic: "batch-error", Source: "azcosmos cosmos_transactional_batch_response.go (eTag, resourceBody)", run: func(p *probe) {
 		got, reply := p.execute(func(b *azcosmos.TransactionalBatch) {
 			b.CreateItem(item("a", "1"), nil)
 			b.CreateItem(item("a", "2"), nil)
@@ -69,7 +69,7 @@ var batchScripts = []script{
 			p.expect(r.ETag != "" && r.ETag == one.ETag, "operation %d answers with the ETag %q, the item has %q", i, r.ETag, one.ETag)
 		}
 	}},
-	{name: "batch-reads", topic: "batch-error", source: learnBatch + " (ReadItem)", run: func(p *probe) {
+	{Name: "batch-reads", Topic: "batch-error", Source: learnBatch + " (ReadItem)", run: func(p *probe) {
 		etag := p.create("a", "1", `"n":7`)
 		got, reply := p.execute(func(b *azcosmos.TransactionalBatch) { b.ReadItem("1", nil) })
 		p.expect(slices.Equal(got, []int{200}), "a batch that reads: %v, want 200", got)
@@ -80,7 +80,7 @@ var batchScripts = []script{
 		got, _ = p.execute(func(b *azcosmos.TransactionalBatch) { b.ReadItem("absent", nil) })
 		p.expect(slices.Equal(got, []int{404}), "a batch that reads what is not there: %v, want 404", got)
 	}},
-	{name: "batch-asks-for-absence", topic: "batch-error", source: learnBatch + "; parked.Store asks so whether a gate is open", run: func(p *probe) {
+	{Name: "batch-asks-for-absence", Topic: "batch-error", Source: learnBatch + "; parked.Store asks so whether a gate is open", run: func(p *probe) {
 		p.create("a", "gate")
 		ask := func(id string) []int {
 			got, _ := p.execute(func(b *azcosmos.TransactionalBatch) {
@@ -94,7 +94,7 @@ var batchScripts = []script{
 		got = ask("absent")
 		p.expect(slices.Equal(got, []int{404, 424}), "of what is not there: %v, want 404 424", got)
 	}},
-	{name: "batch-repeated-is-refused", topic: "batch-atomic", source: learnBatch + "; the recognition of lost answers rests on it", run: func(p *probe) {
+	{Name: "batch-repeated-is-refused", Topic: "batch-atomic", Source: learnBatch + "; the recognition of lost answers rests on it", run: func(p *probe) {
 		etag := p.create("a", "contact", `"n":1`)
 		change := func(b *azcosmos.TransactionalBatch) {
 			b.CreateItem(item("a", "event"), nil)
@@ -105,7 +105,7 @@ var batchScripts = []script{
 		got, _ = p.execute(change)
 		p.expect(slices.Equal(got, []int{409, 424}), "the second time: %v, want 409 424: the event is met first", got)
 	}},
-	{name: "batch-limits", topic: "batch-limits", source: learnBatch + " (100 operations, 2 MB); .NET SDK, EmulatorTests/BatchSinglePartitionKeyTests.cs", run: func(p *probe) {
+	{Name: "batch-limits", Topic: "batch-limits", Source: learnBatch + " (100 operations, 2 MB); .NET SDK, EmulatorTests/BatchSinglePartitionKeyTests.cs", run: func(p *probe) {
 		try := func(n, size int) int {
 			b := p.items.NewTransactionalBatch(key("a"))
 			for i := range n {
@@ -118,7 +118,7 @@ var batchScripts = []script{
 		p.expect(try(101, 1) == http.StatusBadRequest, "a batch of 101 operations is not answered with 400")
 		p.expect(try(3, 1_000_000) == http.StatusRequestEntityTooLarge, "a batch of 3 MB is not answered with 413")
 	}},
-	{name: "batch-is-one-position", topic: "change-feed-transaction", source: "Learn, Change feed in Azure Cosmos DB; Cosmos DB emulator issue 324 (what the service does instead)", run: func(p *probe) {
+	{Name: "batch-is-one-position", Topic: "change-feed-transaction", Source: "Learn, Change feed in Azure Cosmos DB; Cosmos DB emulator issue 324 (what the service does instead)", run: func(p *probe) {
 		const n = 8
 		for b := range 3 {
 			p.execute(func(batch *azcosmos.TransactionalBatch) {
