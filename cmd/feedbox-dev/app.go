@@ -53,7 +53,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer, environ []st
 	}
 	alone.register(emulatorsOnly.Flags(), false)
 
-	root.AddCommand(emulatorsOnly, envCommand(out), healthCommand(out), loadCommand(out), poisonCommand(out), relayCommand(errOut, environ), dumpCommand(out), verifyCommand(out))
+	root.AddCommand(emulatorsOnly, envCommand(out), healthCommand(out), loadCommand(out), poisonCommand(out), relayCommand(errOut, environ), dumpCommand(out), verifyCommand(out), certifyCommand(out, errOut, environ))
 	root.SetArgs(args)
 	root.SetOut(out)
 	root.SetErr(errOut)

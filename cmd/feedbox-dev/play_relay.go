@@ -2,10 +2,10 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,21 +70,20 @@ func relayCommand(errOut io.Writer, environ []string) *cobra.Command {
 
 // relayProcess returns the command of a relay that uses the emulators at these addresses.
 func (e *endpoints) relayProcess(place int, name, cosmos, bus string) *exec.Cmd {
+	proxied := *e
+	proxied.CosmosEndpoint = "http://" + cosmos + "/"
+	proxied.ServiceBusConnectionString = strings.Replace(e.ServiceBusConnectionString, brokerOf(e.ServiceBusConnectionString), "sb://"+bus, 1)
+	return relayWith(slices.Concat(playgroundTimings, proxied.environ(), []string{"FEEDBOX_INSTANCE=" + name, "FEEDBOX_LOG_LEVEL=error", "FEEDBOX_OPS_LISTEN=" + e.relayOps[place]}))
+}
+
+// relayWith returns the command of a relay with these settings, and none of this process.
+func relayWith(settings []string) *exec.Cmd {
 	self, err := os.Executable()
 	if err != nil {
 		self = os.Args[0]
 	}
 	cmd := exec.Command(self, relayCommandName)
-	proxied := *e
-	proxied.CosmosEndpoint = "http://" + cosmos + "/"
-	proxied.ServiceBusConnectionString = strings.Replace(e.ServiceBusConnectionString, brokerOf(e.ServiceBusConnectionString), "sb://"+bus, 1)
-	for _, kv := range os.Environ() {
-		if !strings.HasPrefix(kv, "FEEDBOX_") {
-			cmd.Env = append(cmd.Env, kv)
-		}
-	}
-	cmd.Env = append(cmd.Env, playgroundTimings...)
-	cmd.Env = append(cmd.Env, proxied.environ()...)
-	cmd.Env = append(cmd.Env, fmt.Sprintf("FEEDBOX_INSTANCE=%s", name), "FEEDBOX_LOG_LEVEL=error", "FEEDBOX_OPS_LISTEN="+e.relayOps[place])
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, config.Prefix) }), settings...)
+	cmd.Stderr = os.Stderr
 	return cmd
 }

@@ -1,6 +1,11 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"sync"
@@ -8,6 +13,7 @@ import (
 
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/page/operations"
+	"feedbox/infrastructure/process/console"
 )
 
 // seenEvents keeps the last events of the demo subscriber, for the page.
@@ -68,4 +74,42 @@ func (w *seenEvents) last(n int) []received {
 	some := slices.Clone(w.order[max(0, len(w.order)-n):])
 	slices.Reverse(some)
 	return some
+}
+
+// closeTimeout bounds closing a client of the broker.
+const closeTimeout = 5 * time.Second
+
+// demoSubscriber is a consumer of the topic that prints its messages.
+type demoSubscriber struct {
+	processor interface {
+		Run(ctx context.Context) error
+	}
+	close func() error // after Run
+}
+
+// printer prints events and keeps them for the page.
+type printer struct {
+	style console.Style
+	seen  *seenEvents
+
+	mu  sync.Mutex // guards out
+	out io.Writer
+}
+
+func (d *demoSubscriber) run(ctx context.Context, started func()) error {
+	started()
+	return errors.Join(d.processor.Run(ctx), d.close())
+}
+
+// event prints an event: a summary, and the body as it was stored.
+func (p *printer) event(_ context.Context, e *consumer.Event) error {
+	if !json.Valid(e.Body) {
+		return consumer.DeadLetter("not_json", fmt.Errorf("event %s has a body that is not JSON", e.ID))
+	}
+	p.seen.add(e)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := fmt.Fprintf(p.out, "event %s  contact %s  sequence %d  version %d\n  %s\n",
+		p.style.Good(console.Clean(e.Action)), console.Clean(e.Key), e.Sequence, e.AggregateVersion, p.style.Faint(console.Plain(string(e.Body))))
+	return err
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"feedbox/infrastructure/page"
 )
 
@@ -99,4 +101,24 @@ func (t *trying) breakEvent(ctx context.Context, _ *page.Order) error {
 	t.broken = slices.Insert(t.broken, 0, key)
 	t.broken = t.broken[:min(len(t.broken), maxBroken)]
 	return nil
+}
+
+func poisonCommand(out io.Writer) *cobra.Command {
+	return onRunning(&cobra.Command{
+		Use:   "poison",
+		Short: "Store an event that cannot be sent",
+		Long: `Store an event that cannot be sent, to try feedbox parked: it has no action, as if
+written by hand. The relay parks it after a few attempts. The output sets the shell
+variables KEY and EVENT:
+
+  eval "$(feedbox-dev poison)"
+  feedbox parked show "$KEY"`,
+	}, func(ctx context.Context, e *endpoints) error {
+		key, id, err := e.store.poison(ctx, e, 0)
+		if err != nil {
+			return err
+		}
+		_, err = io.WriteString(out, exports("KEY", key, "EVENT", id))
+		return err
+	})
 }

@@ -62,12 +62,12 @@ func (e *evidence) verify(out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	report := judge(run, e.store != "")
+	report := verify.Judge(run, e.store != "")
 	report.Redelivered = repeated
 	if e.format == console.FormatJSON {
 		err = console.JSON(out, report)
 	} else {
-		err = report.print(out)
+		err = printVerdict(out, report)
 	}
 	if err != nil {
 		return err
@@ -110,21 +110,12 @@ func (e *evidence) read() (run verify.Run, repeated int, err error) {
 		run.StoreOfMessages()
 		return run, repeated, nil
 	}
-	err = readRecords(e.store, checkStored, func(s storeRecord) {
-		switch d := verify.Document(s); d.Kind {
-		case verify.KindAggregate:
-			run.Aggregates = append(run.Aggregates, d.Aggregate())
-		case verify.KindEvent:
-			run.Events = append(run.Events, d.Event())
-		case verify.KindParked:
-			run.Parked[d.ID] = true
-		}
-	})
+	err = readRecords(e.store, checkStored, func(s storeRecord) { run.Add(verify.Document(s)) })
 	return run, repeated, err
 }
 
-// print writes the verdict as a table, followed by the breaches.
-func (r *report) print(out io.Writer) error {
+// printVerdict writes the verdict as a table, followed by the breaches.
+func printVerdict(out io.Writer, r *verify.Verdict) error {
 	table := console.NewTable("PROMISE", "BROKEN", "CHECKED")
 	for _, p := range r.Promises {
 		broken := fmt.Sprint(p.Broken)

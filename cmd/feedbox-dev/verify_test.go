@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"feedbox/infrastructure/lab/verify"
 )
 
 // A correct run with two contacts.
@@ -62,12 +64,12 @@ func TestVerifyAcceptsAGoodRun(t *testing.T) {
 
 func TestVerifyReportsWhatItChecked(t *testing.T) {
 	code, out, _ := verifyFiles(t, goodHistory, goodTopic, goodStore, "-o", "json")
-	var r report
+	var r verify.Verdict
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitOK {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)
 	}
 	want := []string{
-		"2 contacts, 3 events", "3 changes acknowledged, 2 of unknown outcome, 3 events, 0 parked",
+		"2 aggregates, 3 events", "3 changes acknowledged, 2 of unknown outcome, 3 events, 0 parked",
 		"3 messages in 2 sessions", "3 messages", "3 messages",
 	}
 	for i, p := range r.Promises {
@@ -130,7 +132,7 @@ func TestVerifyCountsTheBreachesOfEachPromise(t *testing.T) {
 		fmt.Fprintf(&store, `{"kind":"aggregate","id":"c%d","version":1,"sequence":1}`+"\n", n)
 	}
 	code, out, _ := verifyFiles(t, goodHistory, goodTopic+topic.String(), goodStore+store.String(), "-o", "json")
-	var r report
+	var r verify.Verdict
 	if err := json.Unmarshal([]byte(out), &r); err != nil || code != exitBroken {
 		t.Fatalf("exit code %d, %v: %s", code, err, out)
 	}

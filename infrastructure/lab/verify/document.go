@@ -115,3 +115,15 @@ func (d *Document) Aggregate() Aggregate {
 func (d *Document) Event() Event {
 	return Event{ID: d.ID, Key: d.Key, Action: d.Action, Version: d.Version, Sequence: d.Sequence}
 }
+
+// Add adds a document of the store to a run, whose Parked must not be nil.
+func (r *Run) Add(d Document) {
+	switch d.Kind {
+	case KindAggregate:
+		r.Aggregates = append(r.Aggregates, d.Aggregate())
+	case KindEvent:
+		r.Events = append(r.Events, d.Event())
+	case KindParked:
+		r.Parked[d.ID] = true
+	}
+}

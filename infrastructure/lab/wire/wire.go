@@ -142,10 +142,10 @@ var unverified string
 
 // Row is a row of UNVERIFIED.md: one behaviour that was never observed on Azure.
 type Row struct {
-	ID        string // such as C1
-	Behaviour string
-	Mark      string   // D documented, S implied, G guessed; several with their parts
-	Scripts   []string // that check it, such as cosmos/batch-is-atomic
+	ID        string   `json:"id"` // such as C1
+	Behaviour string   `json:"behaviour"`
+	Mark      string   `json:"mark"` // D documented, S implied, G guessed; several with their parts
+	Scripts   []string `json:"-"`    // that check it, such as cosmos/batch-is-atomic
 }
 
 var (

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"regexp"
 	"slices"
 	"strconv"
@@ -167,25 +166,16 @@ func (d *Doctor) adminClient(base string) (*admin.Client, error) {
 	options := &admin.ClientOptions{}
 	options.Retry.MaxRetries = -1
 	if base != "" {
-		u, err := url.Parse(base)
-		if err != nil || u.Host == "" {
-			return nil, fmt.Errorf("%q is not a URL", base)
+		redirect, err := azure.Redirect(base)
+		if err != nil {
+			return nil, err
 		}
-		options.PerCallPolicies = []policy.Policy{redirect{u}}
+		options.PerCallPolicies = []policy.Policy{redirect}
 	}
 	if d.cfg.ConnectionString.IsSet() {
 		return admin.NewClientFromConnectionString(d.cfg.ConnectionString.Reveal(), options)
 	}
 	return admin.NewClient(d.cfg.Namespace, d.identity, options)
-}
-
-// redirect sends the requests of a client to another base URL.
-type redirect struct{ base *url.URL }
-
-func (r redirect) Do(req *policy.Request) (*http.Response, error) {
-	raw := req.Raw()
-	raw.URL.Scheme, raw.URL.Host, raw.Host = r.base.Scheme, r.base.Host, r.base.Host
-	return req.Next()
 }
 
 var isoDuration = regexp.MustCompile(`^P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.\d+)?S)?)?$`)

@@ -61,6 +61,9 @@ func (s *Script) Needs(w *Target) string {
 	return ""
 }
 
+// Splits reports whether the script splits a range, which takes hours on an account.
+func (s *Script) Splits() bool { return s.splits }
+
 // scriptLimit bounds a script that does not split.
 const scriptLimit = 3 * time.Minute
 

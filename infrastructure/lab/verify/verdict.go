@@ -1,15 +1,11 @@
-package main
+package verify
 
-import (
-	"fmt"
+import "fmt"
 
-	"feedbox/infrastructure/lab/verify"
-)
-
-// report is the verdict of verify, in the form of -o json.
-type report struct {
-	Kept     bool      `json:"kept"`
-	Promises []promise `json:"promises"`
+// Verdict is the result of a Run, in the form of feedbox-dev verify -o json.
+type Verdict struct {
+	Kept     bool     `json:"kept"`
+	Promises []Judged `json:"promises"`
 	// Breaches contain the ids involved: at most 20 of each promise, and a line for each
 	// promise that has more.
 	Breaches []string `json:"breaches"`
@@ -17,8 +13,8 @@ type report struct {
 	Redelivered int `json:"redelivered"`
 }
 
-// promise is one promise of the outbox with its result.
-type promise struct {
+// Judged is one promise of the outbox with its result.
+type Judged struct {
 	ID      string `json:"id"`
 	Text    string `json:"text"`
 	Tested  bool   `json:"tested"` // false if the files are not enough to check it
@@ -26,8 +22,8 @@ type promise struct {
 	Broken  int    `json:"broken"`
 }
 
-// judge verifies a run and describes what was checked. I1 and I5 need the store.
-func judge(run verify.Run, store bool) *report {
+// Judge verifies a run and describes what was checked. I1 and I5 need the store.
+func Judge(run Run, store bool) *Verdict {
 	acked, unknown := 0, run.LostCreates
 	for _, n := range run.Acked {
 		acked += n
@@ -51,7 +47,7 @@ func judge(run verify.Run, store bool) *report {
 	}
 	messages := fmt.Sprintf("%d messages", len(run.Messages))
 	checked := map[string]string{
-		"I1": without(fmt.Sprintf("%d contacts, %d events", len(run.Aggregates), len(run.Events))),
+		"I1": without(fmt.Sprintf("%d aggregates, %d events", len(run.Aggregates), len(run.Events))),
 		"I2": lost,
 		"I3": fmt.Sprintf("%s in %d sessions", messages, len(sessions)),
 		"I4": messages,
@@ -60,9 +56,9 @@ func judge(run verify.Run, store bool) *report {
 	found := run.Report().Only(func(id string) bool {
 		return store || id != "I1" && id != "I5" // without a store, the events are derived from the messages; I3 reports the gap
 	})
-	r := &report{Kept: len(found.Broken) == 0, Breaches: append([]string{}, found.Lines()...)}
-	for _, p := range verify.Promises {
-		r.Promises = append(r.Promises, promise{
+	r := &Verdict{Kept: len(found.Broken) == 0, Breaches: append([]string{}, found.Lines()...)}
+	for _, p := range Promises {
+		r.Promises = append(r.Promises, Judged{
 			ID: p.ID, Text: p.Text, Tested: store || p.ID != "I1" && p.ID != "I5", Checked: checked[p.ID], Broken: found.Broken[p.ID],
 		})
 	}
