@@ -49,6 +49,25 @@ param duplicateWindow string = 'PT1H'
 @maxValue(300)
 param expectedPartitions int = 4
 
+@description('Maximum request units per second of the data container. Production only; feedbox plan proposes it.')
+@minValue(1000)
+@maxValue(1000000)
+param dataThroughput int = 4000
+
+@description('Maximum request units per second of the container of leases. Production only; it grows with partitions and relays.')
+@minValue(1000)
+@maxValue(1000000)
+param leasesThroughput int = 1000
+
+@description('Messaging units of the namespace. Production only.')
+@allowed([ 1, 2, 4, 8, 16 ])
+param messagingUnits int = 1
+
+@description('Size of the topic. Sends fail once it is full. More than 5120 needs production.')
+@minValue(1024)
+@maxValue(81920)
+param topicMegabytes int = 5120
+
 @description('Second region for the database, for reads and failover. Empty: none. Production only.')
 param failoverLocation string = ''
 
@@ -156,6 +175,8 @@ module cosmos 'modules/cosmos.bicep' = {
     tags: tags
     production: production
     failoverLocation: failoverLocation
+    dataThroughput: dataThroughput
+    leasesThroughput: leasesThroughput
     dataPlaneLogs: dataPlaneLogs
     privateNetwork: private
     operatorIpRanges: operatorIpRanges
@@ -172,6 +193,8 @@ module servicebus 'modules/servicebus.bicep' = {
     tags: tags
     production: production
     duplicateWindow: duplicateWindow
+    messagingUnits: messagingUnits
+    topicMegabytes: topicMegabytes
     privateNetwork: private
     operatorIpRanges: operatorIpRanges
     workspaceId: monitoring.outputs.workspaceId

@@ -23,8 +23,10 @@ param failoverLocation string
 param dataPlaneLogs bool
 
 @description('Maximum request units per second of the data container, production only.')
-@minValue(1000)
-param dataThroughput int = 4000
+param dataThroughput int
+
+@description('Maximum request units per second of the container of leases, production only.')
+param leasesThroughput int
 
 @description('Whether only the virtual network and operatorIpRanges reach the account.')
 param privateNetwork bool
@@ -128,7 +130,7 @@ resource leases 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2
         ]
       }
     }
-    options: production ? { autoscaleSettings: { maxThroughput: 1000 } } : {}
+    options: production ? { autoscaleSettings: { maxThroughput: leasesThroughput } } : {}
   }
 }
 

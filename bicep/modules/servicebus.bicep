@@ -19,6 +19,12 @@ param production bool
 @description('Window of duplicate detection, 20 seconds to 7 days.')
 param duplicateWindow string
 
+@description('Messaging units of a Premium namespace.')
+param messagingUnits int
+
+@description('Size of the topic in MB.')
+param topicMegabytes int
+
 @description('Whether only the virtual network and operatorIpRanges reach the namespace.')
 param privateNetwork bool
 
@@ -34,7 +40,7 @@ resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' = {
   name: name
   location: location
   tags: tags
-  sku: production ? { name: 'Premium', tier: 'Premium', capacity: 1 } : { name: 'Standard', tier: 'Standard' }
+  sku: production ? { name: 'Premium', tier: 'Premium', capacity: messagingUnits } : { name: 'Standard', tier: 'Standard' }
   properties: {
     disableLocalAuth: true
     minimumTlsVersion: '1.2'
@@ -71,7 +77,7 @@ resource topic 'Microsoft.ServiceBus/namespaces/topics@2024-01-01' = {
     enableExpress: false
     supportOrdering: true
     defaultMessageTimeToLive: 'P14D'
-    maxSizeInMegabytes: 5120
+    maxSizeInMegabytes: topicMegabytes
     // No autoDeleteOnIdle, because a week without traffic must not delete the topic.
   }
 }

@@ -5,8 +5,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 
+	"feedbox/infrastructure/process/console"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -18,4 +20,39 @@ func main() {
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 	stop()
 	os.Exit(code)
+}
+
+// program holds the streams and the environment of a command line.
+type program struct {
+	in          io.Reader
+	out, errOut io.Writer
+	environ     []string // NAME=value
+	style       console.Style
+}
+
+// run executes one command line and returns its exit code; see exitCode.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, environ []string) int {
+	p := &program{in: in, out: out, errOut: errOut, environ: environ, style: console.NewStyle(out, console.NoColour(environ))}
+	root := group("feedbox", "Contacts with a transactional outbox on Azure Cosmos DB and Service Bus",
+		p.apiCommand(), p.relayCommand(), p.consoleCommand(),
+		p.lagCommand(), p.eventsCommand(), p.leasesCommand(), p.parkedCommand(), p.deadLettersCommand(), p.replayCommand(),
+		p.doctorCommand(), p.planCommand(), p.configCommand(), p.migrateCommand(), p.openAPICommand(),
+	)
+	root.Long = `Contacts with a transactional outbox on Azure Cosmos DB and Service Bus.
+
+Everything is configured by FEEDBOX_ environment variables: feedbox config print.
+Exit codes: 0 ok, 1 failure, 2 wrong usage or configuration, 3 a promise of the
+outbox is broken.`
+	root.Version = console.Version()
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	root.SetFlagErrorFunc(usage)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		printError(errOut, err)
+	}
+	return exitCode(err)
 }

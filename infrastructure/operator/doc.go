@@ -6,5 +6,5 @@
 // connects nothing until a use case needs it. Requests to relays are recorded in the store,
 // because only the owner of a range may send its new and parked events; the Operator itself
 // sends replays of a key and replaces stored events. Checks that are specific to one store or
-// broker are in the package doctor below that store or broker.
+// broker are in the package doctor below that store or broker. Package plan sizes a deployment.
 package operator

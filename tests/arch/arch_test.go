@@ -76,6 +76,7 @@ var rules = []rule{
 
 	{"infrastructure/relay", []string{domain, application, changefeed, infra + "process/failpoint", otel}},
 	{"infrastructure/operator", []string{domain, application, changefeed, infra + "process/config", infra + "relay/relayport"}},
+	{"infrastructure/operator/plan", nil},
 	{"infrastructure/page", []string{domain, infra + "httpapi/auth", infra + "httpapi/hostguard", infra + "httpapi/limit"}},
 	{"infrastructure/page/operations", []string{domain, application, changefeed, infra + "operator", infra + "page", "golang.org/x/sync/errgroup", "github.com/prometheus/"}},
 

@@ -3,8 +3,14 @@ package infra
 import (
 	"fmt"
 	"maps"
+	"math"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"feedbox/infrastructure/operator/plan"
+	"feedbox/tests/infra/bicep"
 )
 
 const root = "../.."
@@ -118,4 +124,50 @@ func sow(t *testing.T, texts map[string]string, s seed) map[string]string {
 	}
 	seeded[s.file] = strings.ReplaceAll(texts[s.file], s.old, s.new)
 	return seeded
+}
+
+// feedbox plan prints the sizes as parameters of the deployment, which gets them.
+func TestPlannedParametersAreThoseOfTheDeployment(t *testing.T) {
+	texts, source := repository(t)
+	in := plan.Defaults()
+	in.Changes, in.TopicGB, in.TTL = 5000, 10, plan.Duration(600*time.Hour)
+	p, err := plan.New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	planned, err := p.BicepParam()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := ""
+	for line := range strings.Lines(texts["bicep/prod.bicepparam"]) {
+		if name, _, _ := strings.Cut(line, " = "); !strings.Contains(planned, name+" = ") {
+			kept += line
+		}
+	}
+	texts["bicep/prod.bicepparam"] = kept + planned
+	w, err := newWorld(texts, source)
+	if err != nil {
+		t.Fatalf("the planned deployment cannot be evaluated: %v\n%s", err, planned)
+	}
+	resources := map[string]bicep.Resource{}
+	for _, r := range w.prod {
+		resources[r.Type+" "+text(r.Body["name"])] = r
+		if r.Type == namespace {
+			resources[namespace] = r
+		}
+		if slices.Contains([]string{"api", "relay"}, process(r)) && !slices.Contains(environment(r), variable{name: "FEEDBOX_EVENT_TTL", value: "600h"}) {
+			t.Errorf("the %s does not get the TTL of events: %v", process(r), environment(r))
+		}
+	}
+	for what, pair := range map[string][2]any{
+		"throughput of data":   {at(resources[container+" data"].Body, "properties", "options", "autoscaleSettings", "maxThroughput"), math.Ceil(p.RequestUnits/1000) * 1000},
+		"throughput of leases": {at(resources[container+" leases"].Body, "properties", "options", "autoscaleSettings", "maxThroughput"), max(math.Ceil(p.LeaseUnits/1000), 1) * 1000},
+		"messaging units":      {at(resources[namespace].Body, "sku", "capacity"), p.UnitsOfNamespace},
+		"size of the topic":    {at(resources[topic+" contacts"].Body, "properties", "maxSizeInMegabytes"), 10 << 10},
+	} {
+		if fmt.Sprint(pair[0]) != fmt.Sprint(pair[1]) {
+			t.Errorf("%s: %v, want %v", what, pair[0], pair[1])
+		}
+	}
 }

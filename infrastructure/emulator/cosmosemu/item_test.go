@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/operator/plan"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -193,6 +194,39 @@ func TestItemsAreChargedByTheTableOfTheService(t *testing.T) {
 			if err != nil || math.Abs(got-c.want) > 0.0101 {
 				t.Errorf("a %s of %d bytes: %v RU, want %v", what, row.size, got, c.want)
 			}
+		}
+	}
+}
+
+// feedbox plan promises the request units that the emulator charges.
+func TestThePlannerChargesAsTheEmulatorDoes(t *testing.T) {
+	srv, _ := start(t, nil)
+	for _, size := range []int{300, 1000, 3 << 10, 100 << 10, 3 << 19} {
+		body := fmt.Sprintf(`{"id":"%d","pk":"a","pad":%q}`, size, strings.Repeat("x", size-200))
+		write := send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", body, inA)
+		read := send(t, srv, http.MethodGet, fmt.Sprintf("dbs/db/colls/c/docs/%d", size), "", inA)
+		wantRead, wantWrite := plan.Charge(len(read.Body))
+		for what, c := range map[string]struct {
+			header http.Header
+			want   float64
+		}{"read": {read.Header, wantRead}, "write": {write.Header, wantWrite}} {
+			if got, err := strconv.ParseFloat(c.header.Get("x-ms-request-charge"), 64); err != nil || math.Abs(got-c.want) > 0.0051 {
+				t.Errorf("a %s of %d bytes: %v RU, the planner says %v", what, len(read.Body), got, c.want)
+			}
+		}
+	}
+	changes := send(t, srv, http.MethodGet, "dbs/db/colls/c/docs", "", map[string]string{"A-IM": "Incremental Feed", "x-ms-documentdb-partitionkeyrangeid": "0"})
+	all := send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", `{"query":"SELECT * FROM c"}`, map[string]string{"x-ms-documentdb-isquery": "True", "Content-Type": "application/query+json", "x-ms-documentdb-partitionkey": `["a"]`})
+	for what, c := range map[string]struct {
+		answer
+		charge func(kb float64) float64
+	}{
+		"a read of the change feed": {changes, func(kb float64) float64 { return plan.FeedCharge(1, 5, kb) }},
+		"a query":                   {all, func(kb float64) float64 { return plan.QueryCharge(5, kb) }},
+	} {
+		want := c.charge(math.Ceil(float64(len(c.Body)) / 1024))
+		if got, err := strconv.ParseFloat(c.Header.Get("x-ms-request-charge"), 64); err != nil || math.Abs(got-want) > 0.0051 {
+			t.Errorf("%s, status %d, %d bytes: %v RU, the planner says %v", what, c.StatusCode, len(c.Body), got, want)
 		}
 	}
 }

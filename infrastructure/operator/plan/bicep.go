@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+// maxReplicas is the highest expectedPartitions of bicep/main.bicep.
+const maxReplicas = 300
+
+// BicepParam returns the sizes of the plan as lines for a parameter file of bicep/main.bicep. They
+// replace the lines of the same names in a copy of bicep/prod.bicepparam. It refuses a plan that one
+// deployment cannot hold.
+func (p *Plan) BicepParam() (string, error) {
+	var faults []error
+	refuse := func(bad bool, format string, args ...any) {
+		if bad {
+			faults = append(faults, fmt.Errorf(format, args...))
+		}
+	}
+	refuse(p.Containers > 1, "the plan needs %d containers, a deployment has one", p.Containers)
+	refuse(p.Namespaces > 1, "the plan needs %d namespaces, a deployment has one", p.Namespaces)
+	refuse(float64(p.UnitsOfNamespace) > unitsOfPartition.Value, "the plan needs a namespace with partitions, a deployment has none")
+	refuse(p.ranges() > maxReplicas, "the plan needs %s partitions, a deployment has at most %d", number(float64(p.ranges())), maxReplicas)
+	refuse(p.Input.Regions > 2, "the plan has %d regions, a deployment at most 2", p.Input.Regions)
+	if len(faults) > 0 {
+		return "", errors.Join(faults...)
+	}
+	failover := ""
+	if p.Input.Regions == 2 {
+		failover = "// Set FAILOVER_LOCATION to the second region.\n"
+	}
+	return fmt.Sprintf(`// Sizes of feedbox plan for %s changes a second.
+%sparam expectedPartitions = %d
+param dataThroughput = %d
+param leasesThroughput = %d
+param messagingUnits = %d
+param topicMegabytes = %d
+param eventTtlHours = %d
+param duplicateWindow = '%s'
+`, number(p.Input.Changes), failover, max(p.ranges(), 2), thousands(p.RequestUnits), thousands(p.LeaseUnits), p.UnitsOfNamespace, p.Input.TopicGB*1024,
+		int(time.Duration(p.Input.TTL.hours(math.Ceil)).Hours()), p.Input.DuplicateWindow.iso()), nil
+}
+
+// thousands rounds up to the steps of autoscale throughput.
+func thousands(n float64) int { return count(n/1000) * 1000 }
+
+// iso returns the time as Azure Resource Manager takes it.
+func (d Duration) iso() string { return "PT" + strings.ToUpper(d.String()) }

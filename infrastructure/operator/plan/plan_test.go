@@ -1,0 +1,190 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func planOf(t *testing.T, changes float64, edit func(*Input)) *Plan {
+	t.Helper()
+	in := Defaults()
+	in.Changes = changes
+	if edit != nil {
+		edit(&in)
+	}
+	p, err := New(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p *Plan) line(t *testing.T, name string) Line {
+	t.Helper()
+	i := slices.IndexFunc(p.Lines, func(l Line) bool { return l.Name == name })
+	if i < 0 {
+		t.Fatalf("no line %q", name)
+	}
+	return p.Lines[i]
+}
+
+func during(d time.Duration) func(*Input) { return func(in *Input) { in.TTL = Duration(d) } }
+
+// A million changes of 1 KB a second, the example with which the planner was requested: some 20 M
+// RU/s, 2,000 partitions, 20 containers, 250 units in 4 namespaces; by storage 17,280 partitions.
+func TestAMillionChangesASecond(t *testing.T) {
+	day, tenDays := planOf(t, 1e6, during(24*time.Hour)), planOf(t, 1e6, nil)
+	for what, pair := range map[string][2]int{
+		"containers": {day.Containers, 20}, "messaging units": {day.MessagingUnits, 250}, "namespaces": {day.Namespaces, 4}, "units of a namespace": {day.UnitsOfNamespace, 64},
+		"partitions for a day": {day.StorePartitions, 1_728}, "partitions for ten days": {tenDays.StorePartitions, 17_280},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%s: %d, want %d", what, pair[0], pair[1])
+		}
+	}
+	for what, pair := range map[string][2]float64{
+		"request units": {day.RequestUnits, 20e6}, "partitions by throughput": {float64(day.RatePartitions), 2000},
+		"request units for ten days": {tenDays.RequestUnits, 20e6}, // more, because more ranges are polled
+	} {
+		if math.Abs(pair[0]-pair[1]) > pair[1]/20 {
+			t.Errorf("%s: %v, want some %v", what, pair[0], pair[1])
+		}
+	}
+}
+
+func TestTheProposedTTLIsSafeAndSaves(t *testing.T) {
+	for name, c := range map[string]struct {
+		changes float64
+		edit    func(*Input)
+		want    time.Duration
+	}{
+		"ten days are too expensive":          {1e6, nil, 28 * time.Hour},
+		"the given one costs nothing more":    {1e6, during(25 * time.Hour), 25 * time.Hour},
+		"a shorter one saves too little":      {200, nil, 240 * time.Hour},
+		"the given one is too short":          {200, during(2 * time.Hour), 24 * time.Hour},
+		"the outage needs more":               {1e6, func(in *Input) { in.Outage = Duration(20 * time.Hour) }, 80 * time.Hour},
+		"aggregates fill all partitions":      {1e6, func(in *Input) { in.Aggregates = 1e12 }, 24 * time.Hour},
+		"few aggregates leave partitions":     {1e6, func(in *Input) { in.Aggregates = 1e9 }, 28 * time.Hour},
+		"measured request units move the TTL": {1e6, func(in *Input) { in.ChangeUnits = 20 }, 35 * time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := planOf(t, c.changes, c.edit)
+			if time.Duration(p.TTL) != c.want {
+				t.Errorf("%s, want %s: %s", p.TTL, c.want, p.TTLReason)
+			}
+			if p.TTL < 4*p.Input.Outage {
+				t.Errorf("%s is less than four times the outage of %s", p.TTL, p.Input.Outage)
+			}
+		})
+	}
+}
+
+// Each input changes the lines that depend on it, in the right direction.
+func TestEveryInputMovesItsLines(t *testing.T) {
+	base := func(in *Input) { in.Aggregates = 1e6 }
+	for name, c := range map[string]struct {
+		edit func(*Input)
+		line string
+		up   bool
+	}{
+		"peak":             {func(in *Input) { in.Peak = 2 }, "request units", true},
+		"events":           {func(in *Input) { in.Events = 3 }, "messaging units", true},
+		"event size":       {func(in *Input) { in.EventBytes = 5000 }, "storage of events", true},
+		"state size":       {func(in *Input) { in.StateBytes = 5000 }, "request units of a change", true},
+		"aggregates":       {func(in *Input) { in.Aggregates = 2e6 }, "storage of aggregates", true},
+		"TTL":              {during(time.Hour * 48), "one key, by storage", true},
+		"subscriptions":    {func(in *Input) { in.Subscriptions = 3 }, "messaging units", true},
+		"regions":          {func(in *Input) { in.Regions = 2 }, "storage", true},
+		"duplicate window": {func(in *Input) { in.DuplicateWindow *= 2 }, "ids in the duplicate window", true},
+		"takeover":         {func(in *Input) { in.Takeover /= 4 }, "lease traffic", true},
+		"outage":           {func(in *Input) { in.Outage *= 2 }, "catch-up time", true},
+		"headroom":         {func(in *Input) { in.Headroom = 2 }, "partitions by throughput", true},
+		"change units":     {func(in *Input) { in.ChangeUnits = 40 }, "one key, by throughput", false},
+		"relay rate":       {func(in *Input) { in.RelayRate *= 4 }, "relays", false},
+		"topic size":       {func(in *Input) { in.TopicGB = 80 }, "time until a topic is full", true},
+		"unit price":       {func(in *Input) { in.UnitPrice *= 2 }, "cost a month", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := planOf(t, 20_000, base).line(t, c.line)
+			after := planOf(t, 20_000, func(in *Input) { base(in); c.edit(in) }).line(t, c.line)
+			if *after.Value == *before.Value || *after.Value > *before.Value != c.up {
+				t.Errorf("%s: %s, before %s", c.line, after.Text, before.Text)
+			}
+		})
+	}
+}
+
+func TestUnknownIsNotZero(t *testing.T) {
+	busy := func(in *Input) { in.RelayRate = 10 } // more relays than partitions
+	for name, p := range map[string]*Plan{"storage of aggregates": planOf(t, 200, nil), "catch-up time": planOf(t, 20_000, busy), "Standard namespaces instead": planOf(t, 1, func(in *Input) { in.EventBytes = 300_000 })} {
+		if l := p.line(t, name); l.Value != nil || l.Text != "unknown" {
+			t.Errorf("%s: %v %q, want unknown", name, l.Value, l.Text)
+		}
+	}
+}
+
+// The results stay finite and positive at the limits of the input.
+func TestLinesAreNumbersWithAnAssumption(t *testing.T) {
+	most := func(in *Input) {
+		*in = Input{
+			Changes: 1e9, Peak: 1000, Events: 99, EventBytes: 2 << 20, StateBytes: 2 << 20, Aggregates: 1e15, Subscriptions: 2000, Regions: 100, TTL: Duration(87600 * time.Hour),
+			DuplicateWindow: Duration(7 * 24 * time.Hour), Takeover: Duration(time.Hour), Outage: Duration(90 * 24 * time.Hour), Headroom: 10, ChangeUnits: 1e6, RelayRate: 1, TopicGB: 80, UnitPrice: 1e6,
+		}
+	}
+	used := map[*Figure]bool{}
+	for _, p := range []*Plan{planOf(t, 0.001, nil), planOf(t, 1e6, func(in *Input) { in.Aggregates = 1 }), planOf(t, 1e9, most), planOf(t, 1, func(in *Input) { in.EventBytes = 300_000 })} {
+		for _, l := range p.Lines {
+			if l.Value != nil && !(*l.Value > 0 && *l.Value < math.Inf(1)) && !strings.HasPrefix(l.Name, "saved") {
+				t.Errorf("%v changes: %s is %v", p.Input.Changes, l.Name, *l.Value)
+			}
+			if l.Assumption == "" || l.Text == "" {
+				t.Errorf("%s has no assumption or text", l.Name)
+			}
+			for _, f := range l.Figures {
+				used[f] = true
+			}
+		}
+	}
+	for _, f := range Figures() {
+		if !used[f] {
+			t.Errorf("no line names the figure %s", f)
+		}
+	}
+}
+
+// The document has every figure with its source and its date.
+func TestTheTableOfSourcesIsComplete(t *testing.T) {
+	text, err := os.ReadFile("../../../cmd/feedbox/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range Figures() {
+		value, _, _ := strings.Cut(f.String(), " "+f.What)
+		source := "`" + f.Source + "`"
+		if page, ok := strings.CutPrefix(f.Source, "https://"); ok {
+			source = fmt.Sprintf("[%s](%s)", page[strings.LastIndex(strings.TrimSuffix(page, "/"), "/")+1:], f.Source)
+		}
+		if row := fmt.Sprintf("| %s | %s | %s | %s |\n", f.What, value, source, f.Date); !strings.Contains(string(text), row) {
+			t.Errorf("cmd/feedbox/README.md lacks the row\n%s", row)
+		}
+	}
+}
+
+func TestDurationsTakeDays(t *testing.T) {
+	for text, want := range map[string]string{"10d": "240h", "36h": "36h", "1.5d": "36h", "20s": "20s", "1m0s": "1m", "1h30m": "1h30m"} {
+		var d Duration
+		if err := d.Set(text); err != nil || d.String() != want {
+			t.Errorf("%s: %s, %v; want %s", text, d, err, want)
+		}
+	}
+	for _, text := range []string{"", "d", "ten days", "NaNd", "1e9d", "5"} {
+		if err := new(Duration).Set(text); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
