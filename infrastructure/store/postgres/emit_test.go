@@ -78,6 +78,7 @@ func TestEmitRefusesInvalidEventsWithTheReason(t *testing.T) {
 		"emit G: createdAt and traceparent must be strings":                {`'k'`, `'G'`, `'{"createdAt": 1}'`},
 		"emit H: createdAt and traceparent must be strings":                {`'k'`, `'H'`, `'{"traceparent": null}'`},
 		"emit I: the event has 10":                                         {`'k'`, `'I'`, `jsonb_build_object('x', repeat('y', 1048576))`},
+		"emit L: the event has 12":                                         {`'k'`, `'L'`, `jsonb_build_object('x', repeat('ж', 600000))`},
 		"emit J: the key is the id of an aggregate":                        {`'` + aggregate + `'`, `'J'`, `'{}'`},
 		"emit K: the lifetime must be positive":                            {`'k'`, `'K'`, `'{}', interval '0'`},
 	} {

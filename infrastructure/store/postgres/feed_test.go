@@ -113,6 +113,11 @@ func TestOpenTransactionHoldsBackTheFeed(t *testing.T) {
 		must(t, err)
 		return page.CaughtUp && page.Withheld == 1 && time.Since(page.WithheldSince) > time.Second
 	})
+	another, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1}) // of an operator, whose first read does not know since when
+	must(t, err)
+	if page, err := another.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: positions[changefeed.FullRange()]}); err != nil || page.Withheld != 1 {
+		t.Errorf("the first read of another process reports %+v, %v", page, err)
+	}
 	oldest, err := db.OldestTransaction(t.Context())
 	if err != nil || oldest.Age < 10*time.Millisecond || oldest.Age > time.Hour || !strings.Contains(oldest.End, "pg_terminate_backend") {
 		t.Errorf("the oldest transaction is %+v, %v", oldest, err)

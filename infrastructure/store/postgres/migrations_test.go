@@ -263,6 +263,11 @@ func TestHolderOfTheFeedIsNamedForARoleWithoutMonitor(t *testing.T) {
 	defer func() { must(t, holder.Rollback(context.WithoutCancel(t.Context()))) }()
 	var pid int
 	must(t, holder.QueryRow(t.Context(), `SELECT pg_backend_pid() FROM pg_current_xact_id()`).Scan(&pid))
+	younger, err := pool.Begin(t.Context())
+	must(t, err)
+	defer func() { must(t, younger.Rollback(context.WithoutCancel(t.Context()))) }()
+	_, err = younger.Exec(t.Context(), `SELECT pg_current_xact_id()`)
+	must(t, err)
 	oldest := func() postgres.Transaction {
 		t.Helper()
 		found, err := db.OldestTransaction(t.Context())

@@ -3,6 +3,8 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -88,6 +90,46 @@ func TestStoreWorksThroughAPoolerOfTransactions(t *testing.T) {
 		})
 		must(t, postgres.Upkeep{DB: db}.Sweep(t.Context()))
 	})
+}
+
+// An address may lead to the server at first, and to a pooler later.
+func TestPoolerThatAppearsLaterIsUsedAsOne(t *testing.T) {
+	direct := database(t)
+	through, err := url.Parse(pooler(t, direct))
+	must(t, err)
+	var moved atomic.Bool
+	var opened sync.Map // connections
+	db, err := postgres.Open(direct, &postgres.DBOptions{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if moved.Load() {
+			address = through.Host
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		opened.Store(conn, true)
+		return conn, err
+	}})
+	must(t, err)
+	t.Cleanup(db.Close)
+	must(t, db.Migrate(t.Context()))
+	if s, err := db.State(t.Context()); err != nil || s.Pooled {
+		t.Fatalf("without a pooler: %+v, %v", s, err)
+	}
+	moved.Store(true)
+	opened.Range(func(conn, _ any) bool {
+		_ = conn.(net.Conn).Close()
+		return true
+	})
+	pooled := false
+	for range 20 { // one fails for each connection of before, and one to learn of the pooler
+		s, failed := db.State(t.Context())
+		pooled, err = s.Pooled, failed
+		if err == nil {
+			break
+		}
+	}
+	if err != nil || !pooled {
+		t.Fatalf("pooled %t, %v", pooled, err)
+	}
+	leasetest.Run(t, func(*testing.T) changefeed.LeaseStore { return postgres.Leases{DB: db} })
 }
 
 // A database whose default gives up durability loses no acknowledged commit: each commit waits for

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"feedbox/application/relay"
 	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/leasetest"
@@ -107,6 +109,30 @@ func TestPoolSizeOfTheURL(t *testing.T) {
 	must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'narrow'`).Scan(&connections))
 	if connections != 1 {
 		t.Errorf("%d connections, want 1", connections)
+	}
+}
+
+// The order is that of the ids of transactions, so an event of a long one comes after an earlier event.
+func TestRecentEventsOfAPeriodIncludeThatOfALongTransaction(t *testing.T) {
+	t.Parallel()
+	db, pool := openAt(t, database(t))
+	for id, age := range map[string]int{"10": 10, "11": 50, "12": 40} {
+		_, err := pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document, stored_at) VALUES ($1::text::xid8, 1, 'k', $1, '{}', now() - make_interval(secs => $2))`, id, age)
+		must(t, err)
+	}
+	q, got := relay.RecentQuery{From: time.Now().Add(-30 * time.Second), Limit: 1}, ""
+	for more := true; more; more = q.Continuation != "" {
+		page, err := postgres.Records{DB: db}.Recent(t.Context(), q, func(e recordstore.StoredEvent) relay.RecentEvent {
+			return relay.RecentEvent{StoredEvent: relay.StoredEvent{Message: relay.Message{ID: e.ID}}}
+		})
+		must(t, err)
+		for _, e := range page.Events {
+			got += e.ID
+		}
+		q.Continuation = page.Continuation
+	}
+	if got != "10" {
+		t.Errorf("found %q, want the event of transaction 10 only", got)
 	}
 }
 

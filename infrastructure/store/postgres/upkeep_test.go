@@ -32,10 +32,10 @@ const (
 )
 
 // lease stores a lease with a checkpoint, or replaces it.
-func lease(t testing.TB, db *postgres.DB, processor string, r changefeed.FeedRange, position uint64, properties string) {
+func lease(t testing.TB, db *postgres.DB, processor string, r changefeed.FeedRange, position any, properties string) {
 	t.Helper()
 	id := processor + "postgres_db_feedbox.." + r.String()
-	record := changefeed.Record{ID: id, Body: fmt.Appendf(nil, `{"id":%q,"version":1,"FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":null,"ContinuationToken":"\"%d\"","properties":{%s}}`, id, r.Min, r.Max, position, properties)}
+	record := changefeed.Record{ID: id, Body: fmt.Appendf(nil, `{"id":%q,"version":1,"FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":null,"ContinuationToken":"\"%v\"","properties":{%s}}`, id, r.Min, r.Max, position, properties)}
 	leases := postgres.Leases{DB: db}
 	if old, err := leases.Read(t.Context(), id); err == nil {
 		must(t, leases.Delete(t.Context(), id, old.ETag))
@@ -80,6 +80,8 @@ func TestSweepKeepsEventsThatAProcessorHasYetToHandle(t *testing.T) {
 	want(30, "while another processor has handled none")
 	lease(t, db, "b", changefeed.FullRange(), first, "")
 	want(20, "after both processors have handled the first transaction")
+	lease(t, db, "b", changefeed.FullRange(), fmt.Sprintf("%d.%d", second, 105), "")
+	want(20, "while a checkpoint is within the second transaction")
 	lease(t, db, "b", changefeed.FullRange(), other, `"state":"split"`)
 	want(10, "while a range of one processor is slower, and the other processor splits its lease")
 	lease(t, db, "b", changefeed.FullRange(), first, `"state":"done"`)

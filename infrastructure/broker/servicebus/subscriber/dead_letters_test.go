@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -17,6 +18,7 @@ import (
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/tests/servers"
 )
 
@@ -105,5 +107,98 @@ func TestDeadLettersOfSubscriptions(t *testing.T) {
 				}
 			},
 		})
+	})
+}
+
+// reject dead-letters the events of a subscription, and returns their letters.
+func (d *broker) reject(t *testing.T, name string, events int) (letters *subscriber.DeadLetters, ids []string) {
+	t.Helper()
+	p, err := subscriber.NewSessionProcessor(d.namespace, subscriber.Subscription(topic, name), func(context.Context, *consumer.Event) error {
+		return consumer.DeadLetter("unknown", nil)
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := d.start(t, p)
+	settle(10 * time.Second)
+	stop()
+	if letters, err = subscriber.NewDeadLetters(d.namespace, topic); err != nil {
+		t.Fatal(err)
+	}
+	found, more, err := letters.Read(t.Context(), name, events)
+	if err != nil || more || len(found) != events {
+		t.Fatalf("%d letters, more %v, %v", len(found), more, err)
+	}
+	for _, l := range found {
+		ids = append(ids, l.ID)
+	}
+	return letters, ids
+}
+
+// An act on many letters may take longer than the lock of one.
+func TestLockOfALetterIsRenewedAfterHalfOfItsDuration(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		d.publish(t, "a", 1)
+		letters, ids := d.reject(t, subscription, 1)
+		claim, err := letters.Claim(t.Context(), subscription, ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(lockDuration * 2 / 3)
+		if err := claim.Resubmit(t.Context(), ids[0], relayport.Resubmission{ID: "r1"}); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(lockDuration * 2 / 3)
+		if err := claim.Remove(t.Context(), ids[0]); err != nil {
+			t.Error(err)
+		}
+		claim.Release(t.Context())
+	})
+}
+
+// Otherwise a claim would pass the same letters again and again.
+func TestClaimEndsIfItsLocksExpireBeforeTheLettersAreFound(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		d.publish(t, "a", 1, 2, 3)
+		letters, _ := d.reject(t, "brief", 3)
+		began := time.Now()
+		if _, err := letters.Claim(t.Context(), "brief", []string{"12345678"}); err == nil || !strings.Contains(err.Error(), "raise the lock duration") || time.Since(began) > time.Minute {
+			t.Errorf("after %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+func TestResubmittedMessageDoesNotExpireAtTheTimeOfItsLetter(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		sender, err := d.client.NewSender(topic, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &azservicebus.AMQPAnnotatedMessage{Body: azservicebus.AMQPAnnotatedMessageBody{Data: [][]byte{[]byte(`{}`)}}, Properties: &azservicebus.AMQPAnnotatedMessageProperties{
+			MessageID: "a.1", GroupID: new("a"), CreationTime: new(time.Now()), AbsoluteExpiryTime: new(time.Now().Add(time.Hour)), // as senders of other languages
+		}}
+		if err := sender.SendAMQPAnnotatedMessage(t.Context(), m, nil); err != nil {
+			t.Fatal(err)
+		}
+		letters, ids := d.reject(t, subscription, 1)
+		claim, err := letters.Claim(t.Context(), subscription, ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := claim.Resubmit(t.Context(), ids[0], relayport.Resubmission{ID: "r1"}); err != nil {
+			t.Fatal(err)
+		}
+		claim.Release(t.Context())
+		receiver, err := d.client.AcceptSessionForSubscription(t.Context(), topic, subscription, "a", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := receiver.ReceiveMessages(t.Context(), 1, nil)
+		if err != nil || len(found) != 1 || found[0].MessageID != "r1" {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		if p := found[0].RawAMQPMessage.Properties; p.AbsoluteExpiryTime != nil || p.CreationTime != nil {
+			t.Errorf("created at %v, expires at %v", p.CreationTime, p.AbsoluteExpiryTime)
+		}
 	})
 }

@@ -54,6 +54,8 @@ func inBubble(t *testing.T, test func(t *testing.T, d *broker)) {
 				Name: topic,
 				Subscriptions: []busemu.Subscription{{
 					Name: subscription, RequiresSession: true, LockDuration: lockDuration, MaxDeliveryCount: 5,
+				}, {
+					Name: "brief", RequiresSession: true, LockDuration: 2 * time.Second,
 				}},
 			}},
 			Queues: []busemu.Queue{{Name: "jobs", LockDuration: lockDuration, MaxDeliveryCount: 5}},
