@@ -83,6 +83,8 @@ func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
 	lease := Lease{
 		ID: g.ids.lease(gap), Version: 1, Token: gap.String(), Range: gap, Mode: modeIncremental,
 		Continuation: from.Continuation, Since: from.Since, Epoch: from.Epoch, History: from.History, Timestamp: g.opts.Now(),
+		// Otherwise a container that lost changes would be read on as if it had none.
+		LSN: from.LSN, ChangeTime: from.ChangeTime, Reached: from.Reached, Term: from.Term, Lost: from.Lost,
 	}
 	_, err := g.store.Create(ctx, lease.encode())
 	if errors.Is(err, ErrExists) {

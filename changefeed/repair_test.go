@@ -65,6 +65,10 @@ func TestGapIsFilledAtLastKnownPosition(t *testing.T) {
 		if tt.fail != "" {
 			d.fail[tt.fail] = tt.with
 		}
+		// Without these, the range of a container that lost changes would be read as if nothing had happened.
+		wide.LSN, wide.Reached, wide.Term, wide.Lost = 9, 12, "p0:1", 7
+		want.LSN, want.Reached, want.Term, want.Lost = 9, 12, "p0:1", 7
+		g.remembered[0] = wide
 		g.repair(t.Context(), listing{info: &Lease{}}, tiling{gaps: []FeedRange{gap}})
 		switch want.Continuation, want.Epoch, want.Timestamp = `"9"`, tt.epoch, e.clock.Now(); {
 		case tt.epoch > 0:
