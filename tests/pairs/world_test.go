@@ -45,13 +45,17 @@ func eachPair(t *testing.T, test func(t *testing.T, s storeKind, b brokerKind)) 
 // newWorld starts an API and a consumer. A test starts more processes as it needs them.
 func newWorld(t *testing.T, s *store, b *broker) *world {
 	t.Helper()
-	w := &world{store: s, broker: b, binaries: testkit.Build(t)}
+	return (&world{store: s, broker: b, binaries: testkit.Build(t)}).start(t)
+}
+
+func (w *world) start(t *testing.T) *world {
+	t.Helper()
 	w.env = slices.Concat([]string{
 		"FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_API_DRAIN_DELAY=0s", "FEEDBOX_AUDIT=true",
 		fmt.Sprint("FEEDBOX_API_LISTEN=127.0.0.1:", servers.Ports(t, 1)[0]),
-	}, s.env, b.env)
+	}, w.store.env, w.broker.env)
 	w.apis, w.api = testkit.StartAPIWith(t, w.binaries, w.env)
-	b.consume(t, &w.ledger)
+	w.broker.consume(t, &w.ledger)
 	return w
 }
 
