@@ -20,6 +20,7 @@ const (
 	subWriteForbidden     = 3    // with 403
 	subAccountNotFound    = 1008 // with 403
 	subSessionUnavailable = 1002 // with 404
+	subOwnerNotFound      = 1003 // with 404: the database or the container of a request
 	subCreating           = 1013 // with 404
 	subRangeGone          = 1002 // with 410
 )

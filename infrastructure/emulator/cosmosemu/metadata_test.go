@@ -73,6 +73,25 @@ func TestEveryReplyHasTheCommonHeaders(t *testing.T) {
 	}
 }
 
+// Sub-status 1003 means that a parent is missing: without it, a client would treat a missing container as
+// a missing item.
+func TestMissingParentHasItsSubStatus(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	must(t, srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}))
+	for request, want := range map[string]string{
+		"GET dbs/none": "404 ", "GET dbs/db/colls/none": "404 ", "DELETE dbs/none": "404 ", "GET dbs/db/colls/c/docs/none": "404 ",
+		"GET dbs/none/colls": "404 1003", "GET dbs/none/colls/c": "404 1003", "GET dbs/none/colls/c/docs/1": "404 1003",
+		"GET dbs/db/colls/none/docs/1": "404 1003", "GET dbs/db/colls/none/docs": "404 1003", "GET dbs/db/colls/none/pkranges": "404 1003",
+		"PUT dbs/db/colls/none/docs/1": "404 1003", "POST dbs/none/colls": "404 1003", "POST dbs/db/colls/none/docs": "404 1003",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		r := send(t, srv, method, path, `{"id":"1","pk":"a"}`, map[string]string{"x-ms-documentdb-partitionkey": `["a"]`})
+		if statusOf(r) != want {
+			t.Errorf("%s: %s, want %s: %s", request, statusOf(r), want, r.Body)
+		}
+	}
+}
+
 // On the service a container is not ready for some seconds after its creation.
 func TestNewContainerIsCreatedWithDelay(t *testing.T) {
 	srv := cosmosemu.StartT(t, &cosmosemu.Options{CreationDelay: time.Minute})

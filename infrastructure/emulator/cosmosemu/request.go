@@ -40,10 +40,20 @@ func (x *request) keep(body []byte) []byte {
 func (x *request) database() (*store.Database, error) {
 	db, err := x.account.store.Database(x.route.db)
 	if err != nil {
-		return nil, refuse(http.StatusNotFound, "Owner resource does not exist: no database %q. "+notFound, x.route.db)
+		return nil, x.missing("dbs", "no database %q", x.route.db)
 	}
 	x.route.contentPath, x.route.altContentPath = db.RID, db.Link
 	return db, nil
+}
+
+// missing is the 404 for a database or a container. Its sub-status distinguishes the resource of the
+// request from a parent.
+func (x *request) missing(resource, format string, args ...any) *wireError {
+	e := refuse(http.StatusNotFound, "Owner resource does not exist: "+format+". "+notFound, args...)
+	if x.route.resource != resource {
+		e.SubStatus = subOwnerNotFound
+	}
+	return e
 }
 
 func (x *request) container() (*store.Container, error) {
@@ -53,7 +63,7 @@ func (x *request) container() (*store.Container, error) {
 	}
 	c, err := x.account.store.Container(db, x.route.coll)
 	if err != nil {
-		return nil, refuse(http.StatusNotFound, "Owner resource does not exist: no container %q in database %q. "+notFound, x.route.coll, x.route.db)
+		return nil, x.missing("colls", "no container %q in database %q", x.route.coll, x.route.db)
 	}
 	if rid := first(x.header, headerIntendedRID); rid != "" && rid != c.RID {
 		return nil, refuse(http.StatusBadRequest, "Collection resource id in the request (%s) does not match the container's: it was deleted and made anew", rid).sub(subWrongContainer)
