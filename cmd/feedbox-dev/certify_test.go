@@ -111,6 +111,7 @@ func (x *examined) leftovers(t *testing.T) []string {
 }
 
 func TestCertifyReportsEveryRowAndRemovesItsResources(t *testing.T) {
+	t.Parallel()
 	x := startExamined(t)
 	duration := cmp.Or(os.Getenv("FEEDBOX_TEST_CERTIFY"), "12s")
 	code, out := x.certify(t, x.arguments("--duration", duration, "--rate", "20", "--splits", "--budget", "100")...)
@@ -133,7 +134,7 @@ func TestCertifyReportsEveryRowAndRemovesItsResources(t *testing.T) {
 	if r.Promises == nil || !r.Promises.Kept || r.Load.Changes == 0 || r.Load.Events < r.Load.Changes || len(r.Load.Kills) == 0 {
 		t.Errorf("promises %+v, load %+v", r.Promises, r.Load)
 	}
-	if len(r.Latencies) != 2 || r.Latencies[1].Count == 0 || len(r.Operations) < 10 || r.Operations[0].RU == 0 || r.Versions["azcosmos"] == "" {
+	if len(r.Latencies) != 2 || r.Latencies[1].Count == 0 || len(r.Operations) < 10 || r.Operations[0].RU == 0 || r.Versions["azure-sdk-for-go/sdk/data/azcosmos"] == "" {
 		t.Errorf("latencies %+v, operations %+v, versions %v", r.Latencies, r.Operations, r.Versions)
 	}
 	if left := x.leftovers(t); len(left) > 0 {
@@ -171,6 +172,7 @@ func (w *watched) await(t *testing.T, text string) {
 // Ctrl-C at any stage removes the database and the topics. A killed run leaves them to
 // --remove-leftovers.
 func TestInterruptedCertifyRemovesItsResources(t *testing.T) {
+	t.Parallel()
 	x := startExamined(t)
 	for _, c := range []struct {
 		stage string
@@ -213,12 +215,12 @@ func TestInterruptedCertifyRemovesItsResources(t *testing.T) {
 }
 
 func TestCertifyCreatesNothingWithoutConsentOrBudget(t *testing.T) {
+	t.Parallel()
 	x := startExamined(t)
 	without := slices.DeleteFunc(x.arguments(), func(arg string) bool { return arg == "--yes" })
 	for want, args := range map[string][]string{
 		"give --yes":                   without, // standard input of a test is no terminal
 		"more than --budget 0.10":      x.arguments("--budget", "0.1"),
-		"more than --budget 5.00":      x.arguments("--duration", "60h"),
 		"--report /none/such":          x.arguments("--report", "/none/such"),
 		"must be positive":             x.arguments("--duration", "0s"),
 		"--servicebus-admin: \"x\" is": x.arguments("--servicebus-admin", "x"),
@@ -238,6 +240,7 @@ func TestCertifyCreatesNothingWithoutConsentOrBudget(t *testing.T) {
 }
 
 func TestCertifyExplainsAnAccountThatRefuses(t *testing.T) {
+	t.Parallel()
 	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = fmt.Fprint(w, `{"code":"Forbidden","message":"The request is blocked by the firewall"}`)
@@ -256,6 +259,7 @@ func TestCertifyExplainsAnAccountThatRefuses(t *testing.T) {
 
 // One answer of the account differs: 409 instead of 412 for an old ETag.
 func TestCertifyReportsAContradiction(t *testing.T) {
+	t.Parallel()
 	x := startExamined(t)
 	target, err := url.Parse(x.CosmosEndpoint)
 	if err != nil {

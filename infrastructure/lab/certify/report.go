@@ -106,7 +106,7 @@ func versions() map[string]string {
 	}
 	for _, dep := range build.Deps {
 		if strings.HasPrefix(dep.Path, "github.com/Azure/") {
-			all[dep.Path[strings.LastIndexByte(dep.Path, '/')+1:]] = dep.Version
+			all[strings.TrimPrefix(dep.Path, "github.com/Azure/")] = dep.Version
 		}
 	}
 	return all

@@ -144,8 +144,9 @@ var unverified string
 type Row struct {
 	ID        string   `json:"id"` // such as C1
 	Behaviour string   `json:"behaviour"`
-	Mark      string   `json:"mark"` // D documented, S implied, G guessed; several with their parts
-	Scripts   []string `json:"-"`    // that check it, such as cosmos/batch-is-atomic
+	Mark      string   `json:"mark"`       // D documented, S implied, G guessed; several with their parts
+	Verify    string   `json:"verifyWith"` // its scripts, and which part of it they do not check
+	Scripts   []string `json:"-"`          // such as cosmos/batch-is-atomic
 }
 
 var (
@@ -161,7 +162,7 @@ func Rows() []Row {
 		if len(cells) < 4 || !rowID.MatchString(strings.TrimSpace(cells[0])) {
 			continue
 		}
-		row := Row{ID: strings.TrimSpace(cells[0]), Behaviour: strings.TrimSpace(cells[1]), Mark: strings.TrimSpace(cells[2])}
+		row := Row{ID: strings.TrimSpace(cells[0]), Behaviour: strings.TrimSpace(cells[1]), Mark: strings.TrimSpace(cells[2]), Verify: strings.TrimSpace(cells[len(cells)-1])}
 		for _, named := range script.FindAllStringSubmatch(cells[len(cells)-1], -1) {
 			row.Scripts = append(row.Scripts, named[1])
 		}

@@ -97,6 +97,12 @@ var itemScripts = []Script{
 		p.expect(status(err, 200) == http.StatusNotFound, "a read of what is not there: %d, want 404", status(err, 200))
 		p.expect(headerOf(err, "x-ms-substatus") == "" || headerOf(err, "x-ms-substatus") == "0", "its sub-status is %s, want none or 0", headerOf(err, "x-ms-substatus"))
 	}},
+	{Name: "item-of-a-missing-container", Source: ".NET SDK, SubStatusCodes (OwnerResourceNotFound); Rust SDK, cosmos_status.rs", run: func(p *probe) {
+		absent, err := p.target.Client.NewContainer(p.target.Database, p.name+"-absent")
+		p.must("name a container", err)
+		_, err = absent.ReadItem(p.ctx, key("a"), "1", nil)
+		p.expect(status(err, 200) == http.StatusNotFound && headerOf(err, "x-ms-substatus") == "1003", "an item of a container that does not exist: %d/%s, want 404/1003", status(err, 200), headerOf(err, "x-ms-substatus"))
+	}},
 	{Name: "ttl-per-item", Topic: "ttl", Source: restTTL, ttl: true, run: func(p *probe) {
 		p.create("a", "short", `"ttl":2`)
 		p.create("a", "ever", `"ttl":-1`)
