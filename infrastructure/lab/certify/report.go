@@ -138,7 +138,9 @@ func (r *Report) Good() bool {
 var page string
 
 var html = template.Must(template.New("report").Funcs(template.FuncMap{
-	"short": func(d time.Duration) string { return d.Round(max(d/1000, 1)).String() },
+	"short": func(d time.Duration) string {
+		return d.Round(max(10*time.Microsecond, d.Truncate(time.Second)/100)).String()
+	},
 }).Parse(page))
 
 // Write writes the report as JSON and as HTML to a folder, and returns the names of the files. It masks

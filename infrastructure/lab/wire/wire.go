@@ -162,7 +162,8 @@ func Rows() []Row {
 		if len(cells) < 4 || !rowID.MatchString(strings.TrimSpace(cells[0])) {
 			continue
 		}
-		row := Row{ID: strings.TrimSpace(cells[0]), Behaviour: strings.TrimSpace(cells[1]), Mark: strings.TrimSpace(cells[2]), Verify: strings.TrimSpace(cells[len(cells)-1])}
+		plain := func(cell string) string { return strings.TrimSpace(strings.ReplaceAll(cell, "`", "")) }
+		row := Row{ID: plain(cells[0]), Behaviour: plain(cells[1]), Mark: plain(cells[2]), Verify: plain(cells[len(cells)-1])}
 		for _, named := range script.FindAllStringSubmatch(cells[len(cells)-1], -1) {
 			row.Scripts = append(row.Scripts, named[1])
 		}
