@@ -84,6 +84,5 @@ func relayWith(settings []string) *exec.Cmd {
 	}
 	cmd := exec.Command(self, relayCommandName)
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, config.Prefix) }), settings...)
-	cmd.Stderr = os.Stderr
 	return cmd
 }

@@ -4,22 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os/exec"
+	"sync"
 	"time"
+
+	"feedbox/infrastructure/lab/playground"
 )
 
 // relayCount is the number of relay processes that share the ranges.
 const relayCount = 2
 
-// drainTimeout bounds the stop of a relay process.
+// drainTimeout bounds the stop of relays and clients.
 const drainTimeout = 30 * time.Second
 
 // Kill is one kill -9 of a relay process.
 type Kill struct {
 	At      time.Duration `json:"atNs"` // after the start of the load
-	Relay   string        `json:"relay"`
 	Process int           `json:"process"`
 	Down    time.Duration `json:"downNs"` // until its successor was started
 }
@@ -27,35 +28,20 @@ type Kill struct {
 // relays are the relay processes of a run. Only one goroutine at a time may use them.
 type relays struct {
 	command func(instance string) *exec.Cmd
-	running [relayCount]*process
+	running [relayCount]*playground.Process
+	waits   sync.WaitGroup // for all processes
 	started int
 	kills   []Kill
 }
 
-type process struct {
-	name  string
-	cmd   *exec.Cmd
-	stdin io.Closer     // the process ends when it is closed
-	done  chan struct{} // closed when the process has ended
-}
-
-func (r *relays) start(place int) error {
+func (r *relays) start(place int) (err error) {
 	r.started++
-	p := &process{name: fmt.Sprintf("relay-%d", r.started), done: make(chan struct{})}
-	p.cmd = r.command(p.name)
-	var err error
-	if p.stdin, err = p.cmd.StdinPipe(); err == nil {
-		err = p.cmd.Start()
+	name := fmt.Sprintf("relay-%d", r.started)
+	r.waits.Add(1)
+	if r.running[place], err = playground.StartProcess(name, r.command(name), r.waits.Done); err != nil {
+		r.waits.Done()
 	}
-	if err != nil {
-		return fmt.Errorf("start %s: %w", p.name, err)
-	}
-	go func() {
-		_ = p.cmd.Wait() // ProcessState has the result
-		close(p.done)
-	}()
-	r.running[place] = p
-	return nil
+	return err
 }
 
 // kill kills relays at random times until ctx ends, and starts their successors. The seed decides the
@@ -65,12 +51,11 @@ func (r *relays) kill(ctx context.Context, seed int64, mean time.Duration, log f
 	for pause(ctx, mean/2+time.Duration(rnd.Int64N(int64(mean)))) {
 		place, down := rnd.IntN(relayCount), time.Duration(rnd.Int64N(int64(mean/4)))
 		victim := r.running[place]
-		if err := victim.cmd.Process.Kill(); err != nil {
-			return fmt.Errorf("%s ended without a kill: %w", victim.name, err)
+		if !victim.Kill() {
+			return errors.Join(errors.New("a relay ended without a kill"), victim.End(ctx))
 		}
-		<-victim.done
-		r.kills = append(r.kills, Kill{At: time.Since(began), Relay: victim.name, Process: victim.cmd.Process.Pid, Down: down})
-		log("%s (process %d) killed", victim.name, victim.cmd.Process.Pid)
+		r.kills = append(r.kills, Kill{At: time.Since(began), Process: victim.PID(), Down: down})
+		log("relay killed (process %d)", victim.PID())
 		pause(ctx, down)
 		if err := r.start(place); err != nil {
 			return err
@@ -81,27 +66,18 @@ func (r *relays) kill(ctx context.Context, seed int64, mean time.Duration, log f
 
 // stop ends all processes, and kills those that do not end in time.
 func (r *relays) stop(ctx context.Context) error {
-	var errs []error
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	for _, p := range r.running {
+	var errs [relayCount]error
+	var stops sync.WaitGroup
+	for place, p := range r.running {
 		if p != nil {
-			_ = p.stdin.Close()
+			stops.Go(func() { errs[place] = p.End(limit) })
 		}
 	}
-	for _, p := range r.running {
-		if p == nil {
-			continue
-		}
-		select {
-		case <-p.done:
-		case <-limit.Done():
-			_ = p.cmd.Process.Kill()
-			<-p.done
-			errs = append(errs, fmt.Errorf("%s did not stop within %v and was killed", p.name, drainTimeout))
-		}
-	}
-	return errors.Join(errs...)
+	stops.Wait()
+	r.waits.Wait()
+	return errors.Join(errs[:]...)
 }
 
 // pause waits, and reports whether ctx is still alive.

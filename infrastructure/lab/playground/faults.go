@@ -111,7 +111,7 @@ func killRelay(_ context.Context, e *Engine) (string, func(context.Context) erro
 	if err != nil {
 		return "", nil, err
 	}
-	r.kill()
+	r.Kill()
 	return fmt.Sprintf("%s (process %d) killed", r.name, r.cmd.Process.Pid), func(context.Context) error { return e.addRelay(r) }, nil
 }
 

@@ -24,20 +24,56 @@ const (
 	Killed  Condition = "killed"
 )
 
+// Process is a relay process, which ends when its standard input ends.
+type Process struct {
+	name  string
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   tail
+	done  chan struct{} // closed when the process has ended
+}
+
+// StartProcess starts a process in a process group of its own, so that Ctrl-C does not reach it. ended is
+// called after its end.
+func StartProcess(name string, cmd *exec.Cmd, ended func()) (*Process, error) {
+	p := &Process{name: name, cmd: cmd, done: make(chan struct{})}
+	cmd.Stdout, cmd.Stderr = &p.out, &p.out
+	ownGroup(cmd)
+	var err error
+	if p.stdin, err = cmd.StdinPipe(); err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	go func() {
+		_ = cmd.Wait() // ProcessState has the result
+		ended()
+		close(p.done)
+	}()
+	return p, nil
+}
+
+// PID returns the id of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Kill ends the process as kill -9 does, and waits for its end. It reports whether the process was running.
+func (p *Process) Kill() bool {
+	err := p.cmd.Process.Kill() // an error means that it has already ended
+	<-p.done
+	return err == nil
+}
+
 // relay is one relay process with its own proxies to the emulators.
 type relay struct {
-	name        string
+	*Process
 	cosmos, bus *netfault.Proxy
-	cmd         *exec.Cmd
-	stdin       io.Closer // the process ends when it is closed
-	out         tail
-	done        chan struct{} // closed when the process has ended
-	condition   Condition     // guarded by the engine
+	condition   Condition // guarded by the engine
 }
 
 // startRelay starts a relay process that uses the emulators through proxies.
 func (e *Engine) startRelay(place int, name string) (*relay, error) {
-	r := &relay{name: name, done: make(chan struct{}), condition: Running}
+	r := &relay{condition: Running}
 	var err error
 	if r.cosmos, err = netfault.Start(e.o.Cosmos.Addr()); err != nil {
 		return nil, err
@@ -46,30 +82,17 @@ func (e *Engine) startRelay(place int, name string) (*relay, error) {
 		r.cosmos.Close()
 		return nil, err
 	}
-	r.cmd = e.o.Relay(place, name, r.cosmos.Addr(), r.bus.Addr())
-	r.cmd.Stdout, r.cmd.Stderr = &r.out, &r.out
-	ownGroup(r.cmd)
-	if r.stdin, err = r.cmd.StdinPipe(); err == nil {
-		err = r.cmd.Start()
-	}
-	if err != nil {
+	e.processes.Add(1)
+	closeProxies := func() {
 		r.cosmos.Close()
 		r.bus.Close()
-		return nil, fmt.Errorf("start %s: %w", name, err)
+		e.processes.Done()
 	}
-	e.processes.Go(func() {
-		_ = r.cmd.Wait() // ProcessState has the result
-		r.cosmos.Close()
-		r.bus.Close()
-		close(r.done)
-	})
+	if r.Process, err = StartProcess(name, e.o.Relay(place, name, r.cosmos.Addr(), r.bus.Addr()), closeProxies); err != nil {
+		closeProxies()
+		return nil, err
+	}
 	return r, nil
-}
-
-// kill ends the process as kill -9 does, and waits for its end.
-func (r *relay) kill() {
-	_ = r.cmd.Process.Kill() // an error means that it has already ended
-	<-r.done
 }
 
 // network cuts or heals both directions to both emulators.
@@ -79,27 +102,32 @@ func (r *relay) network(cut bool) {
 	r.bus.Set(way, way)
 }
 
-// end lets the process end, and kills it when ctx ends.
+// end continues a frozen relay and heals its network, so that it can end.
 func (r *relay) end(ctx context.Context) error {
 	_ = thaw(r.cmd) // because a frozen process does not read its input
 	r.network(false)
-	_ = r.stdin.Close()
+	return r.End(ctx)
+}
+
+// End lets the process end, and kills it when ctx ends.
+func (p *Process) End(ctx context.Context) error {
+	_ = p.stdin.Close()
 	select {
-	case <-r.done:
-		if code := r.cmd.ProcessState.ExitCode(); code != 0 {
-			return fmt.Errorf("%s ended with exit code %d: %s", r.name, code, r.out.String())
+	case <-p.done:
+		if code := p.cmd.ProcessState.ExitCode(); code != 0 {
+			return fmt.Errorf("%s ended with exit code %d: %s", p.name, code, p.out.String())
 		}
 		return nil
 	case <-ctx.Done():
-		r.kill()
-		return errors.Join(fmt.Errorf("%s did not end in time and was killed", r.name), ctx.Err())
+		p.Kill()
+		return errors.Join(fmt.Errorf("%s did not end in time and was killed", p.name), ctx.Err())
 	}
 }
 
 // ended reports whether the process has ended.
-func (r *relay) ended() bool {
+func (p *Process) ended() bool {
 	select {
-	case <-r.done:
+	case <-p.done:
 		return true
 	default:
 		return false
