@@ -175,13 +175,15 @@ func TestDeadLetters(t *testing.T, l Letters) {
 	l.Publish(t, []relay.Group{{Key: "z", Messages: lettersOf("z", "gg").Messages[1:]}}) // after the repeat
 	awaitHandled("k2", "k3", "z1", "z2")
 
-	// A resubmitted event that fails again is a dead letter again, before later ones of its key.
+	// A resubmitted event that fails again is a dead letter again, before later ones of its key. Each time
+	// is another letter, so another resubmission is no repeat.
 	h.accept(false)
 	l.Publish(t, []relay.Group{lettersOf("m", "bb")})
 	letters = awaitLetters("m1", "m2", "z1")
-	resubmit(letters, nil, func(l relayport.DeadLetter) bool { return l.Event == "m1" })
-	l.Eventually(t, "the letter again", func() bool { return len(read()) == 3 && slices.IndexFunc(read(), of("m")) >= 0 })
-	letters = awaitLetters("m1", "m2", "z1")
+	for range 2 {
+		resubmit(letters, nil, func(l relayport.DeadLetter) bool { return l.Event == "m1" })
+		letters = awaitLetters("m1", "m2", "z1")
+	}
 	first := letters[slices.IndexFunc(letters, func(l relayport.DeadLetter) bool { return l.Event == "m1" })]
 
 	// A corrected body replaces that of the letter.

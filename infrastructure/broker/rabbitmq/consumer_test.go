@@ -22,6 +22,7 @@ import (
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
@@ -262,6 +263,72 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		})
 		if _, err := rabbitmq.NewDeadLetters(c.client).Claim(t.Context(), "operators", nil); err == nil {
 			t.Error("letters may be sent to the queues of another number of queues")
+		}
+	})
+
+	// A queue was deleted. The letters of other queues are still sent, each to the queue of its key.
+	t.Run("resubmission goes to the queue of its key", func(t *testing.T) {
+		c := newConsumers(t, server, rabbitmq.Group{Name: "slots", Queues: 8})
+		stop := c.start(t, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown", nil) }, rabbitmq.ConsumerOptions{})
+		c.publish(t, groups(20, 1))
+		letters := rabbitmq.NewDeadLetters(c.client)
+		var found []relayport.DeadLetter
+		testkit.Eventually(t, time.Minute, "20 letters", func() bool {
+			var err error
+			found, _, err = letters.Read(t.Context(), c.group.Name, 100)
+			return err == nil && len(found) == 20
+		})
+		stop()
+		const deleted = 3
+		raw, err := amqp.Dial(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = raw.Close() }()
+		ch, err := raw.Channel()
+		if err == nil {
+			_, err = ch.QueueDelete(fmt.Sprintf("slots.%d", deleted), false, false, false)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var ids []string
+		for _, l := range found {
+			ids = append(ids, l.ID)
+		}
+		claim, err := letters.Claim(t.Context(), c.group.Name, ids)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, sent := make([]int, 9), 0
+		for _, l := range found {
+			queue := rabbitmq.Slot(l.Key) * 8 / rabbitmq.Slots
+			want[queue]++
+			err := claim.Resubmit(t.Context(), l.ID, relayport.Resubmission{ID: "r" + l.Event})
+			if (err != nil) != (queue == deleted) {
+				t.Errorf("letter of queue %d: %v", queue, err)
+			}
+			if err == nil {
+				sent++
+			}
+		}
+		claim.Release(t.Context())
+		if want[deleted] == 0 {
+			t.Fatal("the deleted queue has no key")
+		}
+		want[deleted], want[8] = 0, len(found)
+		var got []int
+		testkit.Eventually(t, time.Minute, "all messages", func() bool {
+			queues, err := rabbitmq.Inspect(t.Context(), c.client, c.group)
+			got = nil
+			sum := 0
+			for _, q := range queues {
+				got, sum = append(got, q.Messages), sum+q.Messages
+			}
+			return err == nil && sum == sent+len(found)
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("the queues have %v messages, want %v", got, want)
 		}
 	})
 

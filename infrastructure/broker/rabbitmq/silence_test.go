@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"feedbox/application/relay"
 	"feedbox/infrastructure/consumer"
 )
@@ -343,6 +345,20 @@ func TestConsumerReceivesAfterManyFailures(t *testing.T) {
 		cancel()
 		<-stopped
 	})
+}
+
+// Otherwise the channels of a lost connection would wait for the end of its alarm.
+func TestAlarmEndsWithItsConnection(t *testing.T) {
+	s := &session{client: &Client{cfg: Config{Logger: slog.New(slog.DiscardHandler)}}}
+	notes := make(chan amqp.Blocking, 1)
+	notes <- amqp.Blocking{Active: true, Reason: "low on memory"}
+	close(notes)
+	raised, _ := s.alarm.channels()
+	s.watch(notes)
+	<-raised
+	if err := s.alarm.err(); err != nil {
+		t.Error(err)
+	}
 }
 
 // A stop of a consumer does not wait for a silent broker.

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"golang.org/x/sync/semaphore"
 
+	"feedbox/application/relay"
 	"feedbox/infrastructure/consumer"
 )
 
@@ -115,6 +116,72 @@ func TestLostMessageEndsTheHoldOfItsGroup(t *testing.T) {
 		}
 		if slices.Sort(left); !slices.Equal(left, c.want) || !r.room.TryAcquire(int64(4-len(c.want))) {
 			t.Errorf("%s: %q are in flight, want %q and room for the others", c.name, left, c.want)
+		}
+	}
+}
+
+// lettersService is a service whose dead-letter queue gives a batch of letters, and then fails or has none
+// to give while some wait.
+type lettersService struct {
+	fails    bool
+	received int
+	released []string // bodies of requests
+}
+
+func (s *lettersService) Do(r *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	answer := `{}`
+	switch _, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); operation {
+	case "GetQueueAttributes":
+		answer = `{"Attributes":{"RedrivePolicy":"{\"deadLetterTargetArn\":\"arn:aws:sqs:eu-west-1:1:dead.fifo\"}","ApproximateNumberOfMessages":"2"}}`
+	case "GetQueueUrl":
+		answer = `{"QueueUrl":"http://sqs.example/1/dead.fifo"}`
+	case "ReceiveMessage":
+		if s.received++; s.received == 1 {
+			answer = `{"Messages":[{"MessageId":"m1","ReceiptHandle":"h1","Body":"{}"},{"MessageId":"m2","ReceiptHandle":"h2","Body":"{}"}]}`
+		} else if s.fails {
+			return nil, errors.New("cut")
+		}
+	case "ChangeMessageVisibilityBatch":
+		s.released = append(s.released, string(body))
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+}
+
+// SQS gives no more letters of a message group than ten at a time. Letters that were received are hidden
+// until they are released.
+func TestReadReleasesItsLettersAndReportsThoseThatItCannotSee(t *testing.T) {
+	t.Parallel()
+	for _, fails := range []bool{false, true} {
+		service := &lettersService{fails: fails}
+		client := sqs.New(sqs.Options{
+			Region: "eu-west-1", BaseEndpoint: aws.String("http://sqs.example"), Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), Retryer: aws.NopRetryer{},
+			HTTPClient: service, DisableMessageChecksumValidation: true,
+		})
+		letters, more, err := NewDeadLetters(client, "http://sqs.example/1/q.fifo").Read(t.Context(), "q.fifo", 100)
+		if fails && err == nil || !fails && (err != nil || len(letters) != 2 || !more) {
+			t.Errorf("%d letters, more %v, %v", len(letters), more, err)
+		}
+		if len(service.released) != 1 || !strings.Contains(service.released[0], "h1") || !strings.Contains(service.released[0], "h2") {
+			t.Errorf("a read that fails %v released %q", fails, service.released)
+		}
+	}
+}
+
+// The ids of group and deduplication are hashes of keys and event ids that SQS does not accept.
+func TestEventHasTheKeyAndTheIDOfItsMessage(t *testing.T) {
+	t.Parallel()
+	for _, m := range []relay.Message{{Key: "k", ID: "e"}, {Key: "a b", ID: "c d"}, {Key: "ключ", ID: strings.Repeat("x", idLimit+1)}} {
+		m.Body = []byte(`{}`)
+		sent := entry(0, &m, "source")
+		e := event(&types.Message{Body: sent.MessageBody, MessageAttributes: sent.MessageAttributes, Attributes: map[string]string{
+			"MessageGroupId": *sent.MessageGroupId, "MessageDeduplicationId": *sent.MessageDeduplicationId,
+		}})
+		if e.Key != m.Key || e.ID != m.ID {
+			t.Errorf("key %q, id %q, want %q and %q", e.Key, e.ID, m.Key, m.ID)
 		}
 	}
 }
