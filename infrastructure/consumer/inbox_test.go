@@ -76,6 +76,19 @@ func TestForkIsRecognizedAmongTheLastEventsOfAKey(t *testing.T) {
 	}
 }
 
+// Without sequences the broker alone knows the order, so each handled event is the last one.
+func TestEventsWithoutASequenceReplaceTheMark(t *testing.T) {
+	b := NewMemoryInbox(0)
+	for _, m := range []Mark{{Sequence: 5, EventID: "e5"}, {EventID: "x"}, {EventID: "y"}} {
+		if err := b.Record(t.Context(), "k", m); err != nil {
+			t.Fatal(err)
+		}
+		if last, _ := b.Last(t.Context(), "k"); last != m {
+			t.Errorf("the mark is %+v, want %+v", last, m)
+		}
+	}
+}
+
 func TestMemoryInboxEvictsTheLeastRecentlyUsedKey(t *testing.T) {
 	b := NewMemoryInbox(2)
 	for i, key := range []string{"a", "b", "a", "c"} {
@@ -90,5 +103,14 @@ func TestMemoryInboxEvictsTheLeastRecentlyUsedKey(t *testing.T) {
 		if m, _ := b.Last(t.Context(), key); m.Sequence != want {
 			t.Errorf("mark of %s is %d, want %d", key, m.Sequence, want)
 		}
+	}
+	for _, key := range []string{"c", "d"} {
+		if err := b.Record(t.Context(), key, Mark{Sequence: 5}); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = b.Last(t.Context(), "a") // never fails
+	}
+	if m, _ := b.Last(t.Context(), "a"); m.Sequence != 3 {
+		t.Errorf("the key that was read last is evicted: its mark is %d", m.Sequence)
 	}
 }
