@@ -94,7 +94,7 @@ func firstIsBoundedByBytes(s suite) {
 		many[i].Document = fmt.Appendf(nil, `{"id":%q,"partitionKey":"k","filler":%q}`, many[i].ID, bytes.Repeat([]byte("x"), size))
 	}
 	s.park(&closing, many...)
-	for maxBytes, n := range map[int]int{1: 1, size: 1, 2 * size: 2, 5*size - 1: 5, 1 << 30: 9} {
+	for maxBytes, n := range map[int]int{1: 1, size: 1, 2 * size: 2, 3 * len(many[0].Document): 3, 5*size - 1: 5, 1 << 30: 9} {
 		got := must(s.store.First(s.Context(), "k", 9, maxBytes))(s)
 		if !slices.Equal(idsOf(got), idsOf(many[:n])) || !bytes.Equal(got[n-1].Document, many[n-1].Document) {
 			s.Errorf("up to %d bytes: %v, want %d events", maxBytes, idsOf(got), n)
