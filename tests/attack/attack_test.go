@@ -19,6 +19,7 @@ func TestSlowReadersLockNoCallerOut(t *testing.T) {
 	s := start(t, "api", fmt.Sprint("FEEDBOX_API_MAX_CONNECTIONS=", sized(60, 2000)))
 	s.serves("calls before the attack", sized(20, 300), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
 	script := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 60)
+	s.beside("api", func(other *target) { other.attack(2000, 0, func(int) string { return script }) }, 1000, func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
 	s.attack(sized(120, 2000), 0, func(int) string { return script })
 	s.serves("calls among slow readers", sized(100, 1000), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
 }
@@ -54,8 +55,11 @@ func TestOneReadersStreamsLeaveRoomForOthers(t *testing.T) {
 func TestAnonymousConnectionsLockNoReaderOut(t *testing.T) {
 	s := start(t, "console", connections()...)
 	script := strings.Repeat("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"+"GET /assets/page/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n", 60)
+	call := func() bool { return s.get("/acts", "bea") == http.StatusOK }
+	s.serves("pages before the attack", sized(20, 500), call)
+	s.beside("console", func(other *target) { other.attack(4000, 0, func(int) string { return script }) }, 500, call)
 	s.attack(sized(200, 4000), 0, func(int) string { return script })
-	s.serves("pages among anonymous connections", sized(100, 500), func() bool { return s.get("/acts", "bea") == http.StatusOK })
+	s.serves("pages among anonymous connections", sized(100, 500), call)
 }
 
 // A client guesses credentials. A person with the same address still signs in.

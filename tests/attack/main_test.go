@@ -192,7 +192,7 @@ func (s *target) serves(what string, calls int, call func() bool) {
 		if i%10 == 0 {
 			s.measure()
 		}
-		wait(s.ctx, 5*time.Millisecond)
+		wait(s.ctx, 10*time.Millisecond) // the rate of a caller is 100 per second
 	}
 	slices.Sort(took)
 	s.t.Logf("%s: %d of %d, median %v, p99 %v; %d connections of attackers opened; peak %d MB resident, %d MB in send queues; log %d KB",
@@ -200,6 +200,19 @@ func (s *target) serves(what string, calls int, call func() bool) {
 	if served*100 < calls*99 {
 		s.t.Errorf("%s: %d of %d", what, served, calls)
 	}
+}
+
+// beside serves a good caller of s while another process is attacked, with -full. Attackers and good
+// caller share the processors, so this latency is the one to compare with.
+func (s *target) beside(command string, attack func(other *target), calls int, call func() bool) {
+	if !*full {
+		return
+	}
+	other := start(s.t, command)
+	attack(other)
+	s.serves("calls while another process is attacked", calls, call)
+	other.stop()
+	other.attackers.Wait()
 }
 
 // measure updates the peaks of memory and send queues.

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"bytes"
 	"errors"
 	"log/slog"
 	"net"
@@ -29,6 +30,11 @@ type conn struct {
 	state     state     // of its request
 	since     time.Time // when the state began
 	anonymous int       // requests without a caller
+
+	// Of the reader, of which there is one at a time: bytes after the head that Read returned last, and
+	// whether nothing more is read, because a request without a caller was pipelined.
+	ahead []byte
+	done  bool
 
 	writing atomic.Int64 // when the client took the last byte, in Unix nanoseconds; 0: nothing is to be taken
 	mu      sync.Mutex   // guards last
@@ -87,6 +93,56 @@ const patience = time.Second
 func (c *conn) stalled(now time.Time) bool {
 	writing := c.writing.Load()
 	return writing != 0 && now.Sub(time.Unix(0, writing)) > patience
+}
+
+// errPipelined looks like an error of the network, for which net/http closes without an answer.
+var errPipelined error = &net.OpError{Op: "read", Err: errors.New("requests without a caller were pipelined")}
+
+// Read returns at most one head of a request, in servers that bound requests without a caller. So
+// it is known at the end of a request whether the client has sent the next one already.
+func (c *conn) Read(p []byte) (n int, err error) {
+	if !c.owner.heads {
+		return c.Conn.Read(p)
+	}
+	if c.done {
+		return 0, errPipelined
+	}
+	if len(c.ahead) == 0 {
+		if n, err = c.Conn.Read(p); n == 0 {
+			return n, err
+		}
+		if end := headEnd(p[:n]); end < n {
+			c.ahead, n = append(c.ahead, p[end:n]...), end
+		}
+		return n, err
+	}
+	n = copy(p, c.ahead[:headEnd(c.ahead)])
+	if c.ahead = c.ahead[n:]; len(c.ahead) == 0 {
+		c.ahead = nil // otherwise the memory before it would be kept
+	}
+	return n, nil
+}
+
+// headEnd returns the length of text up to its first empty line, or all of it. Bodies are split in
+// the same way, which no reader notices.
+func headEnd(text []byte) int {
+	for i := 0; ; {
+		line := bytes.IndexByte(text[i:], '\n')
+		if line < 0 {
+			return len(text)
+		}
+		if i += line + 1; bytes.HasPrefix(text[i:], []byte("\n")) {
+			return i + 1
+		} else if bytes.HasPrefix(text[i:], []byte("\r\n")) {
+			return i + 2
+		}
+	}
+}
+
+// answered notes at the end of a request whether the client has sent the next one without waiting for
+// the answer, and without a caller. Browsers and proxies do not do that. The caller must hold owner.mu.
+func (c *conn) answered() {
+	c.done = c.share == c.address && len(bytes.Trim(c.ahead, "\r\n")) > 0
 }
 
 // Write fails once the client has taken no byte for Options.Progress. There is no limit for the

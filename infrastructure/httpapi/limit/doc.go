@@ -30,7 +30,9 @@
 // unknown. Before that, nothing has happened: a displaced client can repeat it. The number of
 // protected requests must have a limit of its own below that of the connections ([Places]).
 //
-// Pipelined requests are handled in turn, and a connection without a caller is closed after 16. The buffers of the kernel are bounded in both
+// Pipelined requests of a caller are handled in turn. A connection without a caller is closed after 16
+// requests, and after the first one whose successor had been sent before it was answered: the work of
+// thousands of such connections would delay all others. The buffers of the kernel are bounded in both
 // directions, so a client that does not read, or sends ahead, costs Buffer bytes for each.
 //
 // # Addresses behind a proxy

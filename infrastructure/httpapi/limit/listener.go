@@ -61,6 +61,7 @@ type Listener struct {
 	net.Listener
 	options Options
 	closed  Sampler // of log lines
+	heads   bool    // requests without a caller are bounded, so Read separates heads
 
 	mu        sync.Mutex         // guards the fields below, and the state of each conn
 	open      map[*conn]struct{} // until they are closed or displaced
@@ -166,6 +167,7 @@ func (l *Listener) ConnState(of net.Conn, state http.ConnState) {
 		c.enter(receiving)
 	case http.StateIdle:
 		c.enter(idle)
+		c.answered()
 	case http.StateHijacked:
 		c.enter(working)
 	case http.StateNew, http.StateClosed: // counted by Accept and Close

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -325,9 +326,12 @@ func TestOwnDeadlineEndsASlowWrite(t *testing.T) {
 	})
 }
 
-// Pipelined requests without a credential end with their connection. A caller is not affected.
+// A client without a caller that does not wait for an answer gets no further one: thousands of such
+// connections would keep the processors from a good caller. One that waits gets 16. A caller is not
+// affected, nor is a body that arrives with its head.
 func TestConnectionWithoutACallerServesFewRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var handled, bodies atomic.Int64
 		network := pipenet.New()
 		listener, err := network.Listen("api.test:80")
 		if err != nil {
@@ -337,29 +341,59 @@ func TestConnectionWithoutACallerServesFewRequests(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() {
 			ended <- Serve(ctx, listener, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				handled.Add(1)
 				if caller := r.Header.Get("Caller"); caller != "" {
 					Identify(r.Context(), caller)
 				}
+				body, _ := io.ReadAll(r.Body)
+				bodies.Add(int64(len(body)))
 			}), nil)
 		}()
-		for caller, want := range map[string]int{"": 16, "ann": 100} {
+		get := func(caller, end string) string {
+			return "GET / HTTP/1.1" + end + "Host: a" + end + "Caller: " + caller + end + end
+		}
+		const post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 8\r\n\r\n\r\n\r\nbody"
+		for _, tc := range []struct {
+			name, request string
+			waits         bool
+			want          int64
+		}{
+			{"pipelined", get("", "\r\n"), false, 1},
+			{"pipelined with bare line feeds", get("", "\n"), false, 1},
+			{"pipelined with bodies", post, false, 2}, // the second head arrives with the body of the first
+			{"one after the other", get("", "\r\n"), true, 16},
+			{"one after the other with bodies", post, true, 16},
+			{"pipelined by a caller", get("ann", "\r\n"), false, 100},
+		} {
 			conn, err := network.DialContext(ctx, "tcp", "api.test:80")
 			if err != nil {
 				t.Fatal(err)
 			}
+			turn := make(chan struct{}, 100)
 			go func() {
-				_, _ = io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: a\r\nCaller: "+caller+"\r\n\r\n", 100))
+				if !tc.waits {
+					_, _ = io.WriteString(conn, strings.Repeat(tc.request, 100))
+					return
+				}
+				for range turn {
+					_, _ = io.WriteString(conn, tc.request)
+				}
 			}()
-			got := 0
+			handled.Store(0)
+			bodies.Store(0)
+			got := int64(0)
 			for answers := bufio.NewReader(conn); got < 100; got++ {
+				turn <- struct{}{}
 				answer, err := http.ReadResponse(answers, nil)
 				if err != nil {
 					break
 				}
 				_ = answer.Body.Close()
 			}
-			if got != want {
-				t.Errorf("caller %q got %d answers, want %d", caller, got, want)
+			close(turn)
+			synctest.Wait()
+			if got != tc.want || handled.Load() != tc.want || tc.request == post && tc.waits && bodies.Load() != 8*tc.want {
+				t.Errorf("%s: %d answers of %d handled requests with %d bytes of bodies, want %d", tc.name, got, handled.Load(), bodies.Load(), tc.want)
 			}
 			_ = conn.Close()
 		}

@@ -22,6 +22,7 @@ const (
 func Serve(ctx context.Context, listener net.Listener, handler http.Handler, options *Options) error {
 	bounded := Listen(listener, options)
 	o := &bounded.options
+	bounded.heads = o.Anonymous > 0
 	// The end of ctx stops accepting, but requests in flight must complete.
 	base := context.WithoutCancel(ctx)
 	server := &http.Server{
