@@ -38,6 +38,13 @@ type frame struct {
 
 // write renders the layout around the content and sends it.
 func (p *Page) write(w http.ResponseWriter, r *http.Request, f *frame) {
+	if page, ok := p.around(w, r, f); ok {
+		p.send(w, r, f.Status, page)
+	}
+}
+
+// around renders the layout around the content, or answers 500.
+func (p *Page) around(w http.ResponseWriter, r *http.Request, f *frame) (page []byte, ok bool) {
 	f.Product, f.Process, f.Sections, f.Links, f.May = p.options.Title, p.process, p.options.Sections, p.options.Links, p.may(r)
 	if who := callerOf(r).ID; who != auth.Anonymous {
 		f.Who = who
@@ -46,13 +53,14 @@ func (p *Page) write(w http.ResponseWriter, r *http.Request, f *frame) {
 		f.SignedIn = f.Who != ""
 	}
 	f.Module, f.Style = p.asset(f.Section, f.Section.Module), p.asset(f.Section, f.Section.Style)
-	page, ok := p.execute(w, r, "layout.html", f)
-	if !ok {
-		return
-	}
+	return p.execute(w, r, "layout.html", f)
+}
+
+// send sends a rendered page.
+func (p *Page) send(w http.ResponseWriter, r *http.Request, status int, page []byte) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Vary", "Accept")
-	w.WriteHeader(f.Status)
+	w.WriteHeader(status)
 	_, _ = w.Write(p.fill(r, page)) // fails only if the client has disconnected
 }
 

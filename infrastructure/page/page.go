@@ -28,6 +28,8 @@ type Page struct {
 	layout   *template.Template
 	files    map[string]*template.Template // by section path
 	blank    string                        // stands for the token of a form until the page is sent
+	blankTo  string                        // stands for the address to return to after the sign-in
+	signing  atomic.Pointer[[]byte]        // the page for sign-in with both blanks, once it was rendered
 	secret   []byte                        // of these tokens
 	process  string                        // random id, so that a tab notices a restart
 	sessions *sessions
@@ -56,7 +58,7 @@ func New(options *Options) (*Page, error) {
 	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	p := &Page{
 		options: o, mux: http.NewServeMux(), files: map[string]*template.Template{},
-		blank: rand.Text(), secret: []byte(rand.Text()), process: rand.Text(), sessions: newSessions(), jobs: &jobs{},
+		blank: rand.Text(), blankTo: rand.Text(), secret: []byte(rand.Text()), process: rand.Text(), sessions: newSessions(), jobs: &jobs{},
 		guesses: limit.NewRates(guessRate, guessBurst), streams: limit.NewPlaces(o.MaxConnections / 2),
 	}
 	if !prefixForm.MatchString(o.Prefix) {

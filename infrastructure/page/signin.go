@@ -1,8 +1,10 @@
 package page
 
 import (
+	"bytes"
 	"crypto/rand"
 	"errors"
+	"html/template"
 	"net/http"
 	"strconv"
 	"strings"
@@ -130,7 +132,29 @@ func (p *Page) askToSignIn(w http.ResponseWriter, r *http.Request, status int, w
 	if r.Method != http.MethodGet {
 		back = p.options.Prefix + "/"
 	}
-	p.render(w, r, status, "Sign in", "signin.html", map[string]any{"Wrong": wrong, "Back": back, "Key": p.options.Auth.Challenge() == "ApiKey"}, nil)
+	if page, ok := p.signInPage(w, r, status, wrong); ok {
+		p.send(w, r, status, bytes.ReplaceAll(page, []byte(p.blankTo), []byte(template.HTMLEscapeString(back))))
+	}
+}
+
+// signInPage returns the page for sign-in with blanks for the address to return to and for the token.
+// That of a request without a credential is rendered once, because anyone may request it, any number of
+// times.
+func (p *Page) signInPage(w http.ResponseWriter, r *http.Request, status int, wrong string) (page []byte, ok bool) {
+	if kept := p.signing.Load(); kept != nil && wrong == "" {
+		return *kept, true
+	}
+	data := map[string]any{"Wrong": wrong, "Back": p.blankTo, "Key": p.options.Auth.Challenge() == "ApiKey"}
+	content, ok := p.execute(w, r, "signin.html", data)
+	if !ok {
+		return nil, false
+	}
+	f := &frame{Status: status, Title: "Sign in", Content: template.HTML(content)} //nolint:gosec // rendered by html/template
+	f.Section.Path = "-"                                                           // the navigation marks no section as current
+	if page, ok = p.around(w, r, f); ok && wrong == "" {
+		p.signing.Store(&page)
+	}
+	return page, ok
 }
 
 func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
