@@ -126,6 +126,30 @@ func TestDelayedReplicaAfterAFailoverIsNoLoss(t *testing.T) {
 	})
 }
 
+// The end of the feed is not a position that was read: a loss of changes after the last page that was
+// read skips nothing, and the range is not held.
+func TestLossOfChangesThatWereNotReadHoldsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(50, 50)
+		first := make(chan struct{})
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error {
+			select {
+			case <-first:
+			case <-ctx.Done():
+			}
+			return ctx.Err()
+		}
+		w.start("a", nil, &changefeed.Options{MaxItems: 10, ReadAheadItems: 10, HandlerTimeout: -1})
+		time.Sleep(10 * time.Second)
+		w.feed.FailOver(20)
+		close(first)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 20 })
+		w.put(5, 5)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 25 })
+	})
+}
+
 // A failover that is complete before the next read may have lost changes, too. That is reported.
 func TestFailoverIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
