@@ -171,6 +171,17 @@ func TestReadReleasesItsLettersAndReportsThoseThatItCannotSee(t *testing.T) {
 	}
 }
 
+// Another reader could get the letter during the request.
+func TestLetterWhoseVisibilityNearlyEndsIsNotSent(t *testing.T) {
+	t.Parallel()
+	for left, used := range map[time.Duration]bool{30 * time.Second: false, 2 * time.Minute: true} {
+		c := &letterClaim{expires: time.Now().Add(left), held: map[string]*types.Message{"m": {}}}
+		if _, err := c.locked("m"); (err == nil) != used {
+			t.Errorf("with %s left: %v", left, err)
+		}
+	}
+}
+
 // The ids of group and deduplication are hashes of keys and event ids that SQS does not accept.
 func TestEventHasTheKeyAndTheIDOfItsMessage(t *testing.T) {
 	t.Parallel()

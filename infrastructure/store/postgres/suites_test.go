@@ -61,6 +61,12 @@ func TestVerifyComparesTheSchema(t *testing.T) {
 	if err := bare.Verify(t.Context()); err == nil || !strings.Contains(err.Error(), "copied from another server") {
 		t.Errorf("with events of another server: %v", err)
 	}
+	within(t, "the next id, if no transaction takes it meanwhile, is one of another server", func() bool {
+		_, err := pool.Exec(t.Context(), `UPDATE events SET xid = (pg_current_xact_id()::text::bigint + 1)::text::xid8`)
+		must(t, err)
+		err = bare.Verify(t.Context())
+		return err != nil && strings.Contains(err.Error(), "copied from another server")
+	})
 
 	_, err = pool.Exec(t.Context(), `DELETE FROM events`)
 	must(t, err)
@@ -113,14 +119,16 @@ func TestPoolSizeOfTheURL(t *testing.T) {
 }
 
 // The order is that of the ids of transactions, so an event of a long one comes after an earlier event.
+// A period ends before Until.
 func TestRecentEventsOfAPeriodIncludeThatOfALongTransaction(t *testing.T) {
 	t.Parallel()
 	db, pool := openAt(t, database(t))
-	for id, age := range map[string]int{"10": 10, "11": 50, "12": 40} {
-		_, err := pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document, stored_at) VALUES ($1::text::xid8, 1, 'k', $1, '{}', now() - make_interval(secs => $2))`, id, age)
+	now := time.Now().Truncate(time.Second)
+	for id, age := range map[string]time.Duration{"10": 10, "11": 50, "12": 40, "13": 5} {
+		_, err := pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document, stored_at) VALUES ($1::text::xid8, 1, 'k', $1, '{}', $2)`, id, now.Add(-age*time.Second))
 		must(t, err)
 	}
-	q, got := relay.RecentQuery{From: time.Now().Add(-30 * time.Second), Limit: 1}, ""
+	q, got := relay.RecentQuery{From: now.Add(-30 * time.Second), Until: now.Add(-5 * time.Second), Limit: 1}, ""
 	for more := true; more; more = q.Continuation != "" {
 		page, err := postgres.Records{DB: db}.Recent(t.Context(), q, func(e recordstore.StoredEvent) relay.RecentEvent {
 			return relay.RecentEvent{StoredEvent: relay.StoredEvent{Message: relay.Message{ID: e.ID}}}
