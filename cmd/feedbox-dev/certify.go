@@ -97,7 +97,7 @@ func (c *certifying) run(ctx context.Context) error {
 	}
 	report, err := certify.Run(ctx, &c.Options)
 	if azure.StatusOf(err) == http.StatusUnauthorized || azure.StatusOf(err) == http.StatusForbidden {
-		err = fmt.Errorf("%s: give the key of the account and a connection string with the Manage right", azure.Brief(err))
+		err = fmt.Errorf("%s: give the key of the account and a connection string with the Manage right, and let their firewalls accept this machine", azure.Brief(err))
 	}
 	files, writeErr := report.Write(c.folder, c.secrets(), []string{c.Endpoint, brokerOf(c.ConnectionString)})
 	_, _ = fmt.Fprintf(c.out, "%d rows confirmed, %d contradicted, %d not reached\n", report.Counts[wire.Confirmed], report.Counts[wire.Contradicted], report.Counts[wire.NotReached])
