@@ -57,7 +57,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	e := &emulators{}
 	cosmos := &cosmosemu.Options{
 		Listener: l.cosmos, Host: reachable(l.cosmos), AllowedHosts: opts.allowed, DataDir: cosmosDir, Logger: log.With("emulator", "cosmos"),
-		VersionRetention: opts.cosmosVersions, ContainerRetention: opts.cosmosRetention,
+		VersionRetention: opts.cosmosVersions, ContainerRetention: opts.cosmosRetention, Throughput: opts.throttle,
 	}
 	if opts.cosmosCert != "" {
 		cosmos.TLS, cosmos.Certificate = true, &certificate.Config().Certificates[0]

@@ -37,7 +37,7 @@ func TestEmulatorsCreateTheNamesOfAService(t *testing.T) {
 	ready := filepath.Join(dir, "ready.json")
 	if err := flags.Parse([]string{
 		"--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0", "--ephemeral", "--ready-file", ready,
-		"--database", "shop", "--container", "totals", "--container", "orders=/customerId", "--topic", "orders/billing", "--topic", "orders/audit", "--topic", "stock",
+		"--database", "shop", "--container", "totals", "--container", "orders=/customerId", "--topic", "orders/billing", "--topic", "orders/audit", "--topic", "stock", "--throttle", "6000", "--partitions", "3",
 	}); err != nil {
 		t.Fatal(err)
 	}
@@ -63,6 +63,18 @@ func TestEmulatorsCreateTheNamesOfAService(t *testing.T) {
 	if err := cosmos.Verify(t.Context(), client, "shop", append(cosmos.RelayContainers(document.EventContract{}, "data", "leases", "parked"),
 		cosmos.DataContainer("totals"), cosmos.ContainerSpec{ID: "orders", PartitionKeyPath: "/customerId", TTL: true})...); err != nil || e.Database != "shop" {
 		t.Errorf("database %s: %v", e.Database, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(e.CosmosEndpoint, "/")+"/_emulator/dbs/shop/colls/data/ranges", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranges, err := io.ReadAll(reply.Body)
+	if _ = reply.Body.Close(); err != nil || strings.Count(string(ranges), `"throughput":2000`) != 3 {
+		t.Errorf("ranges of data: %s, %v; want three with 2000 RU/s", ranges, err)
 	}
 	bus, err := azservicebus.NewClientFromConnectionString(e.ServiceBusConnectionString, nil)
 	if err != nil {

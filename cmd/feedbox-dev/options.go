@@ -32,6 +32,7 @@ type options struct {
 	cosmosRetention bool          // its ContainerRetention
 	serviceBusCert  string        // the same for the Service Bus emulator
 	serviceBusIdle  bool          // its EndIdle
+	throttle        int           // Throughput of the Cosmos DB emulator
 	serviceBusCosts int           // its CreditsPerSecond
 	partitions      int
 	dataDir         string
@@ -73,6 +74,7 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 	if !service {
 		flags.StringVar(&o.cosmosCert, "cosmos-certificate", "", "serve Cosmos DB over HTTPS and write the certificate to this PEM file")
 		flags.DurationVar(&o.cosmosVersions, "cosmos-versions", 0, "keep versions and deletes in Cosmos DB this long, as continuous backup does")
+		flags.IntVar(&o.throttle, "throttle", 0, "throttle Cosmos DB: RU/s of each container without throughput of its own (0 = no limit)")
 		flags.BoolVar(&o.cosmosRetention, "cosmos-container-retention", false, "keep them for containers with a retentionDuration, as Microsoft's emulator does")
 		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve Service Bus over TLS, too, and write the certificate to this PEM file")
 		flags.BoolVar(&o.serviceBusIdle, "servicebus-end-idle", false, "close idle Service Bus links (10 min) and connections (5 min), as the service does")
@@ -123,6 +125,9 @@ func (o *options) intent() string {
 func (o *options) validate() error {
 	if o.partitions < 1 || o.partitions > 64 {
 		return fmt.Errorf("--partitions %d: give a number from 1 to 64", o.partitions)
+	}
+	if o.throttle < 0 {
+		return fmt.Errorf("--throttle %d: give a number from 0", o.throttle)
 	}
 	if o.serviceBusCosts < 0 {
 		return fmt.Errorf("--servicebus-credits %d: give a number from 0", o.serviceBusCosts)

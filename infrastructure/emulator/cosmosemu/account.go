@@ -19,6 +19,7 @@ type account struct {
 	store   *store.Store
 	clock   atomic.Int64 // nanoseconds that Advance has added
 	lags    lags
+	budgets budgets
 	regions regions
 	hosts   []string         // host:port of each region, in the order of Options.Regions
 	cert    *tls.Certificate // nil without TLS

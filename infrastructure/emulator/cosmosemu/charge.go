@@ -51,6 +51,9 @@ func kilobytes(size int) float64 { return float64((size + 1023) / 1024) }
 
 func feedCharge(count, size int) float64 { return 1 + 0.05*float64(count) + 0.2*kilobytes(size) }
 
+// errorCharge is that of a refused request.
+const errorCharge = 1
+
 const metadataCharge = 1
 
 // formatCharge writes a charge with at most two decimals.

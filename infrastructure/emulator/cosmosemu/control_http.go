@@ -134,6 +134,9 @@ func (s *Server) controlRanges(database, container string) ([]byte, error) {
 		MaxExclusive string   `json:"maxExclusive"`
 		Parents      []string `json:"parents"`
 		LSN          uint64   `json:"lsn"`
+		Throughput   float64  `json:"throughput,omitempty"`
+		Consumed     float64  `json:"consumed,omitempty"`
+		Throttled    int      `json:"throttled,omitempty"`
 	}
 	out := make([]wire, 0, len(ranges))
 	for _, r := range ranges {

@@ -97,8 +97,19 @@ func (d *dispatcher) answer(x *request, b *requestBuffers) (a *reply, loss Loss,
 		a, err = d.answerWith(x, f)
 		return a, f.Loss, err
 	}
-	a, err = handlers[x.route.op](x)
+	a, err = x.handle()
 	return a, NoLoss, err
+}
+
+// handle executes the operation and charges its request units.
+func (x *request) handle() (*reply, error) {
+	a, err := handlers[x.route.op](x)
+	charge := float64(errorCharge)
+	if err == nil {
+		charge = a.charge
+	}
+	x.account.budgets.pay(x.paying, charge)
+	return a, err
 }
 
 // checkRegion refuses a request in a removed region, and a write in a region that accepts none.

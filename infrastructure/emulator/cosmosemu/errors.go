@@ -23,6 +23,7 @@ const (
 	subOwnerNotFound      = 1003 // with 404: the database or the container of a request
 	subCreating           = 1013 // with 404
 	subRangeGone          = 1002 // with 410
+	subThrottled          = 3200 // with 429
 )
 
 // notFound is the service's message of each 404.

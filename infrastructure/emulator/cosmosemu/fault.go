@@ -31,7 +31,7 @@ func (d *dispatcher) answerWith(x *request, f *Fault) (*reply, error) {
 		return nil, err
 	}
 	if f.Status == 0 && f.Loss == NoLoss || f.Execute {
-		answer, err := handlers[x.route.op](x)
+		answer, err := x.handle()
 		if f.Status == 0 {
 			return answer, err
 		}

@@ -29,6 +29,9 @@ func executeBulk(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := x.admit(c, *rng); err != nil {
+		return nil, err
+	}
 	results := make([]batchResult, len(operations))
 	var last uint64
 	failed := false

@@ -50,6 +50,9 @@ func readChangeFeed(x *request) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := x.admit(c, *rng); err != nil {
+		return nil, err
+	}
 	if err := x.checkSession(c, rng); err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
-// Throughput is only stored and returned, because the emulator does not limit request
-// units. The exception is throughputPartitions.
+// Throughput decides the number of partitions of a new container, and limits request units with
+// Options.Throughput.
 
 // throughput reads the headers with the throughput of a new resource; nil if there are
 // none.
@@ -37,28 +37,16 @@ func throughput(h http.Header) (json.RawMessage, error) {
 	return fmt.Appendf(nil, `{"offerThroughput":%d}`, n), nil
 }
 
-// One physical partition serves wholePartitionThroughput. A new container that asks for more
-// gets one partition for each newPartitionThroughput. Source: test_config.py of azure-cosmos
+// A new container that asks for more than maxPartitionThroughput gets one partition for each
+// newPartitionThroughput. Source: test_config.py of azure-cosmos
 // 4.17.1, where 12,000 give two partitions and 30,000 five.
-const (
-	wholePartitionThroughput = 10000
-	newPartitionThroughput   = 6000
-)
+const newPartitionThroughput = 6000
 
 // throughputPartitions returns the number of physical partitions for the throughput of a
 // new container.
 func throughputPartitions(content json.RawMessage) int {
-	var offer struct {
-		Throughput int `json:"offerThroughput"`
-		Autopilot  struct {
-			Max int `json:"maxThroughput"`
-		} `json:"offerAutopilotSettings"`
-	}
-	if len(content) == 0 || json.Unmarshal(content, &offer) != nil {
-		return 1
-	}
-	n := max(offer.Throughput, offer.Autopilot.Max)
-	if n <= wholePartitionThroughput {
+	n := int(offered(content))
+	if n <= maxPartitionThroughput {
 		return 1
 	}
 	return min((n+newPartitionThroughput-1)/newPartitionThroughput, maxPartitions)
@@ -106,7 +94,7 @@ func readOffer(x *request) (*reply, error) {
 
 // replaceOffer answers PUT /offers/{id} and changes the throughput of a resource.
 //
-//   - Supports: manual and autoscale throughput. It has no effect and splits nothing.
+//   - Supports: manual and autoscale throughput. It splits nothing.
 //   - Refuses: a body without content or with other ids than the offer's (400), an unknown
 //     offer (404). An If-Match is not checked.
 //   - Source: REST reference, Replace an Offer; .NET's OfferTests.

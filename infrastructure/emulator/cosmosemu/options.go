@@ -99,6 +99,11 @@ type Options struct {
 	// ContainerRetention enables that feed for each container whose changeFeedPolicy has a
 	// retentionDuration, as Microsoft's emulator does. The service refuses such containers.
 	ContainerRetention bool
+	// Throughput is the request units per second of a container without throughput of its own or of
+	// its database. It also makes the emulator keep all containers to their throughput: each physical
+	// partition has an equal share, at most 10,000. A request beyond it gets 429 with sub-status 3200
+	// and the time to wait. Default 0: nothing is throttled.
+	Throughput int
 	// CreationDelay is how long requests to a new container are answered with 404 and sub-status 1013,
 	// as on the service, where it takes seconds. Default 0.
 	CreationDelay time.Duration
@@ -150,6 +155,9 @@ func (o *Options) resolve() (Options, error) {
 	}
 	if r.StaleReads < 0 || r.StaleReads > 0 && (r.Consistency == "Strong" || r.Consistency == "BoundedStaleness") {
 		faults = append(faults, fmt.Errorf("option StaleReads is %v under %s consistency: it must not be negative, and needs Session or weaker", r.StaleReads, r.Consistency))
+	}
+	if r.Throughput < 0 {
+		faults = append(faults, fmt.Errorf("option Throughput is %d, it must not be negative", r.Throughput))
 	}
 	if r.CreationDelay < 0 {
 		faults = append(faults, fmt.Errorf("option CreationDelay is %v, it must not be negative", r.CreationDelay))

@@ -58,6 +58,7 @@ func TestContradictoryOptions(t *testing.T) {
 		"Certificate is set but TLS is not":       {Certificate: &tls.Certificate{}},
 		"Key is not base64":                       {Key: "?", Partitions: -1},
 		"Partitions is -1":                        {Key: "?", Partitions: -1},
+		"Throughput is -1":                        {Throughput: -1},
 		`Consistency is "strong"`:                 {Consistency: "strong"},
 		"needs Session or weaker":                 {Consistency: "Strong", StaleReads: time.Second},
 		`"nohost" is not host:port`:               {Host: "nohost"},

@@ -52,6 +52,9 @@ func runQuery(x *request, c *store.Container, b *query.Bound) (*reply, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := x.admit(c, scopeRanges(c, scope, rng)...); err != nil {
+		return nil, err
+	}
 	if err := checkIndexing(x, c.Definition(), b); err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package cosmosemu
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -60,6 +61,22 @@ func queryScope(h http.Header, c *store.Container, b *query.Bound) (scope store.
 	}
 	return scope, rng, nil
 }
+
+// scopeRanges returns the physical partitions that a query reads.
+func scopeRanges(c *store.Container, scope store.Scope, rng *store.Range) []store.Range {
+	if rng != nil {
+		return []store.Range{*rng}
+	}
+	var all []store.Range
+	for _, r := range c.Topology().Ranges {
+		if _, overlaps := r.Bounds().Intersect(*cmp.Or(scope.Window, &fullKeys)); overlaps {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+var fullKeys = epk.Full()
 
 // checkCrossPartition refuses queries that the gateway does not serve over several
 // partitions. It also refuses aggregates without VALUE if WHERE determines the key, because

@@ -4,10 +4,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
@@ -118,4 +122,145 @@ func TestPartitionKeysOfVersionOne(t *testing.T) {
 	must(t, err)
 	defer srv.Close()
 	check(5)
+}
+
+// A hot partition is throttled at its share of the throughput; the others are not, and the client
+// succeeds at the rate of the share.
+func TestAPartitionIsThrottledAtItsShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, c := start(t, &cosmosemu.Options{Network: pipenet.New(), Throughput: 400, Partitions: 4})
+		before := usage(t, srv)
+		began := time.Now()
+		const writes = 200
+		for i := range writes { // 4.95 RU each, 100 RU/s
+			if _, err := c.UpsertItem(t.Context(), key("hot"), doc(fmt.Sprint(i), "hot"), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		least := time.Duration((writes*4.95 - 100 - 4.95) / 100 * float64(time.Second)) // a second is saved up, the last may exceed it
+		if took := time.Since(began); took < least || took > 2*least {
+			t.Errorf("%d writes took %v, want at least %v", writes, took, least)
+		}
+		hot := 0
+		for i, r := range usage(t, srv) {
+			if before[i].Throughput != 100 {
+				t.Errorf("range %s has %v RU/s, want 100", r.ID, before[i].Throughput)
+			}
+			if r.Throttled > 0 {
+				hot++
+				if r.Consumed < 50 || r.Consumed > 105 {
+					t.Errorf("the hot range %s used %v RU in a second, want about 100", r.ID, r.Consumed)
+				}
+			}
+		}
+		if hot != 1 {
+			t.Errorf("%d ranges were throttled, want the hot one", hot)
+		}
+		for _, other := range []string{"a", "b", "c", "d", "e"} { // most are on other ranges
+			began := time.Now()
+			if _, err := c.UpsertItem(t.Context(), key(other), doc("1", other), nil); err == nil && time.Since(began) == 0 {
+				return
+			}
+		}
+		t.Error("no key of another range was written at once")
+	})
+}
+
+func usage(t *testing.T, srv *cosmosemu.Server) []cosmosemu.PartitionKeyRange {
+	t.Helper()
+	ranges, err := srv.PartitionKeyRanges("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ranges
+}
+
+// Every kind of request is refused with the time to wait, after which it succeeds.
+func TestThrottledRequestsNameTheTimeToWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv, _ := start(t, &cosmosemu.Options{Network: pipenet.New(), Throughput: 100})
+		item, all := inA, map[string]string{"x-ms-documentdb-query-enablecrosspartition": "True", "x-ms-documentdb-isquery": "True", "Content-Type": "application/query+json"}
+		bulk := map[string]string{"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-continue-on-error": "True", "x-ms-documentdb-partitionkeyrangeid": "0"}
+		feed := map[string]string{"A-IM": "Incremental Feed", "x-ms-documentdb-partitionkeyrangeid": "0"}
+		batch := map[string]string{"x-ms-cosmos-is-batch-request": "True", "x-ms-cosmos-batch-atomic": "True", "x-ms-documentdb-partitionkey": `["a"]`}
+		send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", `{"id":"1","pk":"a"}`, item)
+		for what, r := range map[string]struct {
+			method, path, body string
+			headers            map[string]string
+		}{
+			"read":   {http.MethodGet, "/1", "", item},
+			"write":  {http.MethodPut, "/1", `{"id":"1","pk":"a","n":1}`, item},
+			"query":  {http.MethodPost, "", `{"query":"SELECT * FROM c"}`, all},
+			"list":   {http.MethodGet, "", "", nil},
+			"feed":   {http.MethodGet, "", "", feed},
+			"batch":  {http.MethodPost, "", `[{"operationType":"Read","id":"1"}]`, batch},
+			"bulk":   {http.MethodPost, "", `[{"operationType":"Read","id":"1","partitionKey":"[\"a\"]"}]`, bulk},
+			"delete": {http.MethodDelete, "/none", "", item},
+		} {
+			drain := 0
+			for ; drain < 100; drain++ { // 204.8 RU, more than the two seconds that the wait must cover
+				if a := send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", `{"id":"big","pk":"a","pad":"`+strings.Repeat("x", 512<<10)+`"}`, map[string]string{"x-ms-documentdb-partitionkey": `["a"]`, "x-ms-documentdb-is-upsert": "True"}); a.StatusCode == http.StatusTooManyRequests {
+					break
+				}
+			}
+			refused := send(t, srv, r.method, "dbs/db/colls/c/docs"+r.path, r.body, r.headers)
+			if refused.StatusCode != http.StatusTooManyRequests || refused.Header.Get("x-ms-substatus") != "3200" {
+				t.Errorf("%s without request units: %d/%s %s", what, refused.StatusCode, refused.Header.Get("x-ms-substatus"), refused.Body)
+				continue
+			}
+			wait, err := strconv.Atoi(refused.Header.Get("x-ms-retry-after-ms"))
+			if err != nil || wait < 1 || wait > 2000 {
+				t.Errorf("%s: wait %v ms, %v", what, wait, err)
+			}
+			time.Sleep(time.Duration(wait-2) * time.Millisecond)
+			if early := send(t, srv, r.method, "dbs/db/colls/c/docs"+r.path, r.body, r.headers); early.StatusCode != http.StatusTooManyRequests {
+				t.Errorf("%s before the wait is over: %d", what, early.StatusCode)
+			}
+			time.Sleep(2 * time.Millisecond)
+			if again := send(t, srv, r.method, "dbs/db/colls/c/docs"+r.path, r.body, r.headers); again.StatusCode == http.StatusTooManyRequests {
+				t.Errorf("%s after the wait of %d ms: %d", what, wait, again.StatusCode)
+			}
+		}
+	})
+}
+
+// The throughput is that of the container, of its database, or the default, at most 10,000 a
+// partition. Autoscale counts with its maximum, and children of a split share anew.
+func TestSharesFollowTheThroughput(t *testing.T) {
+	srv, _ := start(t, &cosmosemu.Options{Throughput: 500_000})
+	create := func(db, name string, headers map[string]string) {
+		t.Helper()
+		if r := send(t, srv, http.MethodPost, "dbs/"+db+"/colls", `{"id":"`+name+`","partitionKey":{"paths":["/pk"]}}`, headers); r.StatusCode != http.StatusCreated {
+			t.Fatalf("%d %s", r.StatusCode, r.Body)
+		}
+	}
+	create("db", "manual", map[string]string{"x-ms-offer-throughput": "600"})
+	create("db", "auto", map[string]string{"x-ms-cosmos-offer-autopilot-settings": `{"maxThroughput":12000}`})
+	send(t, srv, http.MethodPost, "dbs", `{"id":"shared"}`, map[string]string{"x-ms-offer-throughput": "800"})
+	create("shared", "one", nil)
+	create("shared", "two", nil)
+	if err := srv.Split("shared", "two", "0"); err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.Split("db", "manual", "0"); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]float64{"db/c": 10_000, "db/manual": 300, "db/auto": 6000, "shared/one": 800. / 3, "shared/two": 800. / 3} {
+		db, name, _ := strings.Cut(path, "/")
+		ranges, err := srv.PartitionKeyRanges(db, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range ranges {
+			if r.Throughput != want {
+				t.Errorf("%s, range %s: %v RU/s, want %v", path, r.ID, r.Throughput, want)
+			}
+		}
+	}
+	if off := cosmosemu.StartT(t); off != nil {
+		must(t, off.CreateContainer("db", cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}))
+		if r := usage(t, off)[0]; r.Throughput != 0 {
+			t.Errorf("by default a range has %v RU/s, want no limit", r.Throughput)
+		}
+	}
 }

@@ -104,7 +104,7 @@ func (x *request) writeError(w http.ResponseWriter, e *wireError) {
 	}
 	h[headerContentType] = contentTypeJSON
 	h[replyActivityID] = []string{activityID(x.header)}
-	h[replyRequestCharge] = []string{"1"}
+	h[replyRequestCharge] = []string{formatCharge(errorCharge)}
 	h[replyDuration] = []string{x.duration()}
 	if e.SubStatus != 0 {
 		h[replySubstatus] = []string{strconv.Itoa(e.SubStatus)}

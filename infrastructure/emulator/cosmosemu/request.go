@@ -24,6 +24,8 @@ type request struct {
 
 	// at is the physical partition of a request on one item, once it is known.
 	at *store.Range
+	// paying are the budgets that the request is charged to, with Options.Throughput.
+	paying []*budget
 }
 
 // duration returns the milliseconds since the request was received.
@@ -93,10 +95,18 @@ func (x *request) target() (*store.Container, *store.Partition, error) {
 	if err == nil && part == nil {
 		err = refuse(http.StatusBadRequest, "PartitionKey value must be supplied for this operation")
 	}
-	if err == nil {
-		x.at = c.Topology().Locate(part.EPK)
+	if err != nil {
+		return c, part, err
 	}
-	return c, part, err
+	x.at = c.Topology().Locate(part.EPK)
+	return c, part, x.admit(c, *x.at)
+}
+
+// admit refuses a request to physical partitions that have used their request units. Otherwise the
+// request is charged to them.
+func (x *request) admit(c *store.Container, ranges ...store.Range) (err error) {
+	x.paying, err = x.account.admit(c, ranges)
+	return err
 }
 
 // partition reads the partition key header, which must hold a complete key; nil if there

@@ -14,6 +14,11 @@ type PartitionKeyRange struct {
 	MaxExclusive string
 	Parents      []string
 	LSN          uint64 // of the last transaction
+
+	// With Options.Throughput: the share in request units per second, those used in the last whole
+	// second, and the number of throttled requests. A hot partition uses its whole share.
+	Throughput, Consumed float64
+	Throttled            int
 }
 
 // PartitionKeyRanges lists the live physical partitions of a container in order.
@@ -24,7 +29,8 @@ func (s *Server) PartitionKeyRanges(database, container string) ([]PartitionKeyR
 	}
 	var out []PartitionKeyRange
 	for _, r := range c.Topology().Ranges {
-		out = append(out, PartitionKeyRange{r.ID, epk.Format(r.Min), epk.Format(r.Max), r.Parents, r.LSN()})
+		share, consumed, throttled := s.usage(c, &r)
+		out = append(out, PartitionKeyRange{r.ID, epk.Format(r.Min), epk.Format(r.Max), r.Parents, r.LSN(), share, consumed, throttled})
 	}
 	return out, nil
 }

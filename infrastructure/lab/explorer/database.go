@@ -102,6 +102,14 @@ type rangeLine struct {
 	Left string
 }
 
+// Load is the use of the range's share of the throughput.
+func (r rangeLine) Load() string {
+	if r.Throughput == 0 {
+		return "not limited"
+	}
+	return fmt.Sprintf("%.0f of %.0f RU/s, %d throttled", r.Consumed, r.Throughput, r.Throttled)
+}
+
 // row is a document, or another value of a query.
 type row struct {
 	ID, Key, Type string // empty unless it is a document

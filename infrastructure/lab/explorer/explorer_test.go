@@ -32,9 +32,9 @@ type site struct {
 	server *httptest.Server
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T, options ...*cosmosemu.Options) *site {
 	t.Helper()
-	s := &site{t: t, cosmos: cosmosemu.StartT(t), bus: busemu.StartT(t)}
+	s := &site{t: t, cosmos: cosmosemu.StartT(t, options...), bus: busemu.StartT(t)}
 	check(t, s.cosmos.CreateContainer("shop", cosmosemu.ContainerProps{ID: "orders", PartitionKey: []string{"/customer"}, Partitions: 2}))
 	for i := range 30 {
 		s.create(string(rune('a'+i%3)), fmt.Sprintf("order-%02d", i))
@@ -124,8 +124,9 @@ func (s *site) want(text string, parts ...string) {
 func TestDatabase(t *testing.T) {
 	s := newSite(t)
 	s.want(s.get("/database"), "orders", "/customer")
+	s.want(newSite(t, &cosmosemu.Options{Throughput: 14_000}).get("/database/container/shop/orders"), "of 7000 RU/s, 0 throttled")
 	first := s.get("/database/container/shop/orders")
-	s.want(first, "25 on this page", "request units", "Next page", "order-00", `id="range-0"`)
+	s.want(first, "25 on this page", "request units", "Next page", "order-00", `id="range-0"`, "not limited")
 	next := regexp.MustCompile(`href="(/database/container/shop/orders\?[^"]*next=[^"]*)"`).FindStringSubmatch(first)
 	s.want(s.get(html.UnescapeString(next[1])), "5 on this page", "First page")
 	s.want(s.get("/database/container/shop/orders?query="+url.QueryEscape("SELECT c.id FROM c WHERE c.customer = 'b'")), "10 on this page")
