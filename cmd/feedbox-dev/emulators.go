@@ -68,7 +68,7 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	}
 	bus := &busemu.Options{
 		Listener: l.serviceBus, AdminListener: l.serviceBusAdmin, Host: reachable(l.serviceBus), AllowedHosts: opts.allowed,
-		EndIdle: opts.serviceBusIdle, CreditsPerSecond: opts.serviceBusCosts,
+		EndIdle: opts.serviceBusIdle, CreditsPerSecond: opts.serviceBusCosts, Premium: opts.serviceBusUnits > 0, MessagingUnits: opts.serviceBusUnits,
 		DataDir: busDir, Topology: more, Logger: log.With("emulator", "servicebus"),
 	}
 	if opts.serviceBusCert != "" {

@@ -34,6 +34,7 @@ type options struct {
 	serviceBusIdle  bool          // its EndIdle
 	throttle        int           // Throughput of the Cosmos DB emulator
 	serviceBusCosts int           // its CreditsPerSecond
+	serviceBusUnits int           // its MessagingUnits
 	partitions      int
 	dataDir         string
 	ephemeral       bool
@@ -79,6 +80,7 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve Service Bus over TLS, too, and write the certificate to this PEM file")
 		flags.BoolVar(&o.serviceBusIdle, "servicebus-end-idle", false, "close idle Service Bus links (10 min) and connections (5 min), as the service does")
 		flags.IntVar(&o.serviceBusCosts, "servicebus-credits", 0, "throttle Service Bus to this many credits per second (message 1, management request 10; Standard tier 1000; 0 = no limit)")
+		flags.IntVar(&o.serviceBusUnits, "servicebus-units", 0, "make Service Bus a Premium namespace of this many messaging units (4 MB/s in and out each; 0 = Standard)")
 		flags.StringVar(&o.database, "database", database, "database of the containers")
 		flags.StringArrayVar(&o.containers, "container", nil, "create also this container, NAME or NAME=/KEY (default key /partitionKey, documents may have a TTL); repeatable")
 		flags.StringArrayVar(&o.topics, "topic", nil, "create also this topic with duplicate detection and a session subscription, TOPIC or TOPIC/SUBSCRIPTION (default "+subscription+"); repeatable")
@@ -128,6 +130,9 @@ func (o *options) validate() error {
 	}
 	if o.throttle < 0 {
 		return fmt.Errorf("--throttle %d: give a number from 0", o.throttle)
+	}
+	if o.serviceBusUnits < 0 || o.serviceBusUnits > 0 && o.serviceBusCosts > 0 {
+		return fmt.Errorf("--servicebus-units %d: give a number from 0, without --servicebus-credits", o.serviceBusUnits)
 	}
 	if o.serviceBusCosts < 0 {
 		return fmt.Errorf("--servicebus-credits %d: give a number from 0", o.serviceBusCosts)

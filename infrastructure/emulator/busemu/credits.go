@@ -11,7 +11,11 @@ import (
 // delivered message costs one.
 const managementCredits = 10
 
-// credits limits the operations of a namespace per second.
+// unitBytes is the throughput of a messaging unit per second, each way. Source: Microsoft Learn,
+// "Best practices for performance improvements using Service Bus", some 4 MB.
+const unitBytes = 4_000_000
+
+// credits limits the operations of a namespace per second, or the bytes of one way.
 type credits struct {
 	limit int // 0: no limit
 	mu    sync.Mutex
@@ -29,13 +33,23 @@ func (c *credits) take(n int) (wait time.Duration, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !now.Before(c.until) {
-		c.until, c.used = now.Add(time.Second), max(0, c.used-c.limit)
+		ended := min(int(now.Sub(c.until)/time.Second), c.used/c.limit) + 1 // seconds, no more than the debt needs
+		c.until, c.used = now.Add(time.Second), max(0, c.used-c.limit*ended)
 	}
 	if c.used >= c.limit {
 		return c.until.Sub(now), false
 	}
 	c.used += n
 	return 0, true
+}
+
+// pay pays for messages in one way, or returns the time to wait. A namespace has credits (Standard)
+// or messaging units (Premium), not both.
+func (n *namespace) pay(way *credits, messages, bytes int) (wait time.Duration, ok bool) {
+	if wait, ok = n.credits.take(messages); ok {
+		wait, ok = way.take(bytes)
+	}
+	return wait, ok
 }
 
 func throttled() *broker.Error {

@@ -111,8 +111,66 @@ func TestThrottledNamespace(t *testing.T) {
 	})
 }
 
+// TestMessagingUnitsLimitBytesEachWay: sends beyond a second's bytes are refused with server-busy,
+// which the SDK retries; deliveries wait.
+func TestMessagingUnitsLimitBytesEachWay(t *testing.T) {
+	o := queues("q")
+	o.Premium, o.MessagingUnits = true, 1
+	bubble(t, o, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		impatient := must(azservicebus.NewClientFromConnectionString(srv.ConnectionString(), &azservicebus.ClientOptions{
+			NewWebSocketConn: srv.ClientOptions().NewWebSocketConn, RetryOptions: azservicebus.RetryOptions{MaxRetries: -1},
+		}))(t)
+		large := &azservicebus.Message{Body: make([]byte, 500_000)}
+		sender := must(impatient.NewSender("q", nil))(t)
+		for range 8 {
+			check(t, sender.SendMessage(ctx, large, nil))
+		}
+		if err := sender.SendMessage(ctx, large, nil); err == nil || string(condition(t, err)) != string(ServerBusy) {
+			t.Errorf("more than 4 MB in a second: %v", err)
+		}
+		check(t, impatient.Close(ctx))
+		began := time.Now()
+		sender = must(client.NewSender("q", nil))(t)
+		for range 24 { // 12 MB
+			check(t, sender.SendMessage(ctx, large, nil))
+		}
+		if d := time.Since(began); d < 2*time.Second {
+			t.Errorf("12 MB were sent in %v", d)
+		}
+		began = time.Now()
+		receiver := must(client.NewReceiverForQueue("q", &azservicebus.ReceiverOptions{ReceiveMode: azservicebus.ReceiveModeReceiveAndDelete}))(t)
+		for got := 0; got < 32; { // 16 MB
+			messages, err := receiver.ReceiveMessages(ctx, 32-got, nil)
+			check(t, err)
+			got += len(messages)
+		}
+		if d := time.Since(began); d < 3*time.Second || d > 6*time.Second {
+			t.Errorf("16 MB were received in %v", d)
+		}
+	})
+}
+
+// A batch may cost more than the credits of a second. The seconds after it pay for it, also without traffic.
+func TestDebtIsPaidWhileIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := credits{limit: 10}
+		c.take(95)
+		time.Sleep(8 * time.Second)
+		if _, ok := c.take(1); ok {
+			t.Error("after eight seconds a batch of nine and a half is paid for")
+		}
+		time.Sleep(2 * time.Second)
+		if _, ok := c.take(1); !ok {
+			t.Error("after ten seconds the batch is not paid for")
+		}
+	})
+}
+
 func TestCreditsAreNotNegative(t *testing.T) {
-	if _, err := Start(&Options{CreditsPerSecond: -1}); err == nil || errors.Is(err, context.Canceled) {
-		t.Errorf("started: %v", err)
+	for _, o := range []Options{{CreditsPerSecond: -1}, {Premium: true, MessagingUnits: -1}, {MessagingUnits: 1}, {Premium: true, MessagingUnits: 1, CreditsPerSecond: 1}} {
+		if srv, err := Start(&o); err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("started: %v", err)
+			_ = srv.Close()
+		}
 	}
 }

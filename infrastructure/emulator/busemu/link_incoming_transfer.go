@@ -114,7 +114,7 @@ func (l *incomingLink) accept(message []byte) {
 		l.finishNow(err)
 		return
 	}
-	if _, ok := l.s.c.ns.credits.take(len(batch)); !ok {
+	if _, ok := l.s.c.ns.pay(&l.s.c.ns.in, len(batch), len(message)); !ok {
 		l.finishNow(throttled())
 		return
 	}

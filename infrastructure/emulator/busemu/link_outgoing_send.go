@@ -111,7 +111,7 @@ turns:
 			s.c.owed.Add(-int64(len(l.replies[0])))
 			l.replies[0] = nil
 			l.replies = l.replies[1:]
-		case sent < len(l.pending) && l.afford() && l.mayDeliver():
+		case sent < len(l.pending) && l.afford(&l.pending[sent]) && l.mayDeliver():
 			l.sendDelivery(&l.pending[sent])
 			sent++
 		default:
@@ -199,8 +199,8 @@ func (l *outgoingLink) sendLinkFlow(drained bool) {
 }
 
 // afford pays for the delivery of a message. Without credits the link pauses.
-func (l *outgoingLink) afford() bool {
-	wait, ok := l.s.c.ns.credits.take(1)
+func (l *outgoingLink) afford(d *broker.Delivery) bool {
+	wait, ok := l.s.c.ns.pay(&l.s.c.ns.out, 1, len(d.Payload))
 	if !ok {
 		l.held = true
 		time.AfterFunc(wait, func() {

@@ -20,6 +20,7 @@ type namespace struct {
 	broker      *broker.Broker
 	keys        keyring
 	credits     credits
+	in, out     credits // bytes
 	jms         jmsConsumers
 	containerID string
 	started     time.Time

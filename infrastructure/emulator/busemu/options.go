@@ -62,9 +62,12 @@ type Options struct {
 	// CreditsPerSecond throttles the namespace. A sent or delivered message costs one credit,
 	// a request to $management or the admin API ten. Without credits, sends and requests are
 	// refused with ServerBusy and deliveries wait until the next second. The service gives a
-	// namespace of the Standard tier 1,000; for the Premium tier choose the throughput of its
-	// messaging units. Default 0: not throttled.
+	// namespace of the Standard tier 1,000. Default 0: not throttled.
 	CreditsPerSecond int
+	// MessagingUnits throttles a Premium namespace: each unit carries 4 MB a second in, and 4 MB
+	// out. Beyond it, sends are refused with ServerBusy and deliveries wait until the next second.
+	// The service's throughput depends on the features in use. Default 0: not throttled.
+	MessagingUnits int
 
 	// Keys are the shared access keys. Default: RootManageSharedAccessKey with the key
 	// SAS_KEY_VALUE and all rights, as in the official emulator.
@@ -102,6 +105,9 @@ func (o *Options) resolve() (Options, error) {
 	}
 	if out.CreditsPerSecond < 0 {
 		faults = append(faults, errors.New("option CreditsPerSecond is negative: it must be 0 (not throttled) or more"))
+	}
+	if out.MessagingUnits < 0 || out.MessagingUnits > 0 && (!out.Premium || out.CreditsPerSecond > 0) {
+		faults = append(faults, fmt.Errorf("option MessagingUnits is %d: it must be 0 (not throttled) or more, and needs Premium without CreditsPerSecond", out.MessagingUnits))
 	}
 	if out.Partitions < 0 || out.Partitions > broker.MaxPartitions {
 		faults = append(faults, fmt.Errorf("option Partitions is %d: it must be from 1 to %d, or 0 for the default", out.Partitions, broker.MaxPartitions))

@@ -29,6 +29,7 @@ func Start(o *Options) (*Server, error) {
 		namespace: &namespace{
 			o: opts, log: opts.Logger, keys: opts.Keys, containerID: newUUID().hex() + "_G1",
 			started: opts.Now(), credits: credits{limit: opts.CreditsPerSecond},
+			in: credits{limit: opts.MessagingUnits * unitBytes}, out: credits{limit: opts.MessagingUnits * unitBytes},
 		},
 		conns: make(map[*conn]struct{}),
 	}
