@@ -129,18 +129,21 @@ func (s *target) get(path, name string, headers ...string) int {
 }
 
 // attack opens connections, one every pause, that send what script returns and never read. A
-// connection that the server closes is opened again, at most 1,000 in a second: a flood of new
-// connections needs a defence in front of the process. It returns once each was opened.
+// connection that the server closes is opened again, one each millisecond: a flood of new connections
+// needs a defence in front of the process. The first time all are opened at once. It returns once each
+// was opened.
 func (s *target) attack(connections int, pause time.Duration, script func(i int) string) {
 	var first sync.WaitGroup
 	first.Add(connections)
+	began, period := time.Now(), time.Duration(connections)*time.Millisecond
 	for i := range connections {
 		s.attackers.Go(func() {
 			begun := sync.OnceFunc(first.Done)
 			defer begun()
 			for s.ctx.Err() == nil {
 				s.hold(script(i), begun)
-				wait(s.ctx, 100*time.Millisecond+time.Duration(connections)*time.Millisecond) // at most 1,000 in a second
+				turn := time.Since(began) - time.Duration(i)*time.Millisecond
+				wait(s.ctx, max(100*time.Millisecond, period-turn%period))
 			}
 		})
 		wait(s.ctx, pause)
