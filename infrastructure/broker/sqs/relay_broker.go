@@ -12,8 +12,11 @@ import (
 	"feedbox/infrastructure/relay/relayport"
 )
 
-// BrokerName and TopicBrokerName identify Amazon SQS and SNS in metrics of dependencies and in probes.
-const BrokerName, TopicBrokerName = "sqs", "sns"
+// The names of Amazon SQS and SNS in metrics of dependencies and in probes.
+const (
+	BrokerName      = "sqs"
+	TopicBrokerName = "sns"
+)
 
 // NewRelayBroker returns the broker of a relay that publishes to a FIFO queue. Source is the CloudEvents
 // source; "" means the default of PublisherOptions. It does no I/O.

@@ -75,7 +75,8 @@ func (topic) minBytes() int { return 1 << 10 }
 // DeclareTopic creates a FIFO topic in high throughput mode, and for each queue what Declare creates, the
 // permission for the topic, and a subscription with raw message delivery. Messages that SNS cannot
 // deliver go to the dead-letter queue of the queue. All names must end in .fifo. DeclareTopic does not
-// change existing topics and policies. It fails if a policy does not name the topic.
+// change what exists. It fails if a topic or a subscription has other attributes, or if the policy of a
+// queue does not name the topic.
 func DeclareTopic(ctx context.Context, topics *sns.Client, queues *sqs.Client, name string, queueNames ...string) (topicARN string, queueURLs []string, err error) {
 	if stem, ok := strings.CutSuffix(name, ".fifo"); !ok || stem == "" {
 		return "", nil, fmt.Errorf("declare topic %q: the name of a FIFO topic must end in .fifo", name)
