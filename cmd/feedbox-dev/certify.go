@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
@@ -67,7 +68,7 @@ contradicted or a promise is broken.`,
 	flags := cmd.Flags()
 	flags.DurationVar(&c.Duration, "duration", 30*time.Minute, "how long contacts are changed")
 	flags.Float64Var(&c.Rate, "rate", 10, "changes per second")
-	flags.Int64Var(&c.Seed, "seed", rand.Int64(), "seed of changes and kills (default random)")
+	flags.Int64Var(&c.Seed, "seed", 0, "seed of changes and kills (0 = random)")
 	flags.Float64Var(&c.Budget, "budget", 5, "most US dollars that the run may cost")
 	flags.Float64Var(&c.Price, "price", certify.ListPrice, "US dollars of 100 RU/s for an hour")
 	flags.BoolVar(&c.yes, "yes", false, "do not ask")
@@ -120,6 +121,7 @@ func (c *certifying) prepare() error {
 	if !cfg.Cosmos.Key.IsSet() || !cfg.ServiceBus.ConnectionString.IsSet() {
 		return usageError{errors.New("FEEDBOX_COSMOS_KEY and FEEDBOX_SERVICEBUS_CONNECTION_STRING are required: a database cannot be created with a role of Entra ID")}
 	}
+	c.Seed = cmp.Or(c.Seed, rand.Int64())
 	if c.Duration <= 0 || c.Rate <= 0 || c.Budget <= 0 || c.Price <= 0 {
 		return usageError{errors.New("--duration, --rate, --budget and --price must be positive")}
 	}
