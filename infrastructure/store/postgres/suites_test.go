@@ -124,8 +124,8 @@ func TestRecentEventsOfAPeriodIncludeThatOfALongTransaction(t *testing.T) {
 	t.Parallel()
 	db, pool := openAt(t, database(t))
 	now := time.Now().Truncate(time.Second)
-	for id, age := range map[string]time.Duration{"10": 10, "11": 50, "12": 40, "13": 5} {
-		_, err := pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document, stored_at) VALUES ($1::text::xid8, 1, 'k', $1, '{}', $2)`, id, now.Add(-age*time.Second))
+	for id, age := range map[string]time.Duration{"10": 10 * time.Second, "11": 50 * time.Second, "12": 40 * time.Second, "13": 5 * time.Second} {
+		_, err := pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document, stored_at) VALUES ($1::text::xid8, 1, 'k', $1, '{}', $2)`, id, now.Add(-age))
 		must(t, err)
 	}
 	q, got := relay.RecentQuery{From: now.Add(-30 * time.Second), Until: now.Add(-5 * time.Second), Limit: 1}, ""
