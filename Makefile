@@ -95,6 +95,10 @@ conformance-api: ## Schemathesis against the contacts API: all checks, 5,000 exa
 adopter: ## the order service of tests/adopter: a module of its own, built on the public packages
 	cd tests/adopter && go vet ./... && go test -count=1 ./...
 
+.PHONY: spec
+spec: ## the TLA+ specification of leases, relay and commits, checked by TLC (Java and Maven)
+	go run ./tests/spec
+
 .PHONY: bicep-check
 bicep-check: ## parse the Bicep and check every resource against Azure's types
 	tests/infra/bicep-check.sh
@@ -172,6 +176,7 @@ nightly: ## what takes hours: the whole check without stamps, all faults at full
 	FEEDBOX_CONFORMANCE=full $(MAKE) conformance-cosmos || failed=1; \
 	$(MAKE) conformance-rust || failed=1; \
 	go run ./tests/conformance/servicebus -suite python-tests || failed=1; \
+	go run ./tests/spec -nightly || failed=1; \
 	go run ./tests/mutants || failed=1; \
 	exit $$failed
 

@@ -22,6 +22,11 @@ var checks = map[string]check{
 		packages: []string{"./..."},
 		files:    []string{"tests/module", "tests/adopter"},
 	},
+	"spec": {
+		packages: []string{"./tests/spec"},
+		files:    []string{"tests/spec"},
+		tools:    []string{"java --version", "mvn --version"},
+	},
 	"bicep-check": {
 		files: []string{"bicep", "tests/infra/bicep-check.sh", "../shared/azure-types", "../shared/tools/bicep-check"},
 		tools: []string{"node --version"},
