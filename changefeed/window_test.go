@@ -197,6 +197,24 @@ func TestAheadEndsBeforePageInTheLanes(t *testing.T) {
 	check(5, 1, false)
 	w.hold(b, &b.items[0])
 	check(9, 3, true)
+	w.add(&Page{}) // without items, so without an LSN
+	check(9, 4, true)
+}
+
+// The others continue in the half that held keys leave.
+func TestHeldKeysTogetherHaveHalfOfTheMemory(t *testing.T) {
+	for name, o := range map[string]*Options{"items": {ReadAheadItems: 32, ReadAheadBytes: 1 << 20}, "bytes": {ReadAheadItems: 1000, ReadAheadBytes: 320}} {
+		w := newTestWindow(o, func([]*page) {})
+		p := w.add(&Page{Items: make([]Item, 40)})
+		held := 0
+		for ; held < 40 && w.takes(1, 10); held++ { // each is the only one of its key
+			p.items[held].Raw = make([]byte, 10)
+			w.hold(p, &p.items[held])
+		}
+		if held != 17 {
+			t.Errorf("%s: %d items of ten bytes are held, want the half of 32 and one", name, held)
+		}
+	}
 }
 
 // A page that ends within a transaction is done when the next page is, because what is done ahead of
