@@ -82,7 +82,7 @@ func (t *tlc) check(ctx context.Context, c check) (r result) {
 	if err != nil {
 		return result{err: err}
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a cache
+	defer os.RemoveAll(dir)
 	module, config := c.model.configuration()
 	for name, text := range map[string]string{c.model.module + ".tla": c.source, "MC.tla": module, "MC.cfg": config} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
