@@ -188,16 +188,16 @@ func TestPollContinuesWhileEventsAreAccepted(t *testing.T) {
 		for n := range 20 {
 			parkWaiting(t, r, fmt.Sprint("k", n))
 		}
-		calls := 0
+		var calls atomic.Int64 // keys are drained at the same time
 		run(t, newDrainer(t, mem, publisherFunc(func([]relay.Group) error {
-			if calls++; calls%2 == 0 {
+			if calls.Add(1)%2 == 0 {
 				return nil
 			}
 			return errBusy
 		}), relay.DrainOptions{}, nil))
 		settle(time.Second)
-		if calls != 20 {
-			t.Errorf("%d keys were tried, want all", calls)
+		if n := calls.Load(); n != 20 {
+			t.Errorf("%d keys were tried, want all", n)
 		}
 	})
 }
