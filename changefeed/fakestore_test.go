@@ -162,11 +162,13 @@ func (d *faultyStore) putBody(t *testing.T, id string, body any) {
 
 // mapStore is an in-memory lease store that may lose replies.
 type mapStore struct {
+	mu      sync.Mutex // guards the fields below during calls
 	records map[string]Record
 	writes  int
 	lose    bool // the answer to the next write
 }
 
+// put stores a record. Called with mu.
 func (s *mapStore) put(r Record) (string, error) {
 	s.writes++
 	r.ETag = fmt.Sprint(s.writes)
@@ -183,6 +185,13 @@ var errTest = fmt.Errorf("the answer got lost")
 func (s *mapStore) List(context.Context, string) ([]Record, error) { panic("not used") }
 
 func (s *mapStore) Read(_ context.Context, id string) (Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.get(id)
+}
+
+// get returns a record. Called with mu.
+func (s *mapStore) get(id string) (Record, error) {
 	if r, there := s.records[id]; there {
 		return r, nil
 	}
@@ -190,14 +199,18 @@ func (s *mapStore) Read(_ context.Context, id string) (Record, error) {
 }
 
 func (s *mapStore) Create(_ context.Context, r Record) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if _, there := s.records[r.ID]; there {
 		return "", ErrExists
 	}
 	return s.put(r)
 }
 
-func (s *mapStore) Replace(ctx context.Context, r Record) (string, error) {
-	if old, err := s.Read(ctx, r.ID); err != nil {
+func (s *mapStore) Replace(_ context.Context, r Record) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, err := s.get(r.ID); err != nil {
 		return "", err
 	} else if old.ETag != r.ETag {
 		return "", ErrETagMismatch
@@ -205,8 +218,10 @@ func (s *mapStore) Replace(ctx context.Context, r Record) (string, error) {
 	return s.put(r)
 }
 
-func (s *mapStore) Delete(ctx context.Context, id, etag string) error {
-	if old, err := s.Read(ctx, id); err != nil {
+func (s *mapStore) Delete(_ context.Context, id, etag string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if old, err := s.get(id); err != nil {
 		return err
 	} else if old.ETag != etag {
 		return ErrETagMismatch

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"feedbox/domain/fault"
 )
 
 // parkFollowers parks the events of parked keys. A key whose gate turns out to be open is left
@@ -66,10 +68,13 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 		event.Progress = e.place
 	}
 	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting}
-	// The key counts as parked even if the store does not answer, because it may have closed the
-	// gate. If it has not, the next event of the key finds the gate open.
-	defer r.memory.setParked(m.Key, true)
 	done, err := r.opts.Parked.Park(ctx, m.Key, []ParkedEvent{event}, closing)
+	// A store that does not answer may have closed the gate. If it has not, the next event of the key
+	// finds the gate open. After a refusal the gate is as before: the key must not wait for a store
+	// that cannot take it.
+	if err == nil || unanswered(err) {
+		r.memory.setParked(m.Key, true)
+	}
 	if err != nil {
 		return fmt.Errorf("park event %q of key %q: %w", event.ID, event.Key, err)
 	}
@@ -78,6 +83,12 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 	}
 	r.notifyParked(ctx, []ParkedEvent{event}, done)
 	return nil
+}
+
+// unanswered reports whether a store may have done what failed.
+func unanswered(err error) bool {
+	answer, known := errors.AsType[*fault.Error](err)
+	return !known || answer.Kind == fault.Unavailable
 }
 
 // parkedEvent returns the parked form of m. fault is the failure of m; nil if it is held. It

@@ -12,6 +12,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/application/relay/parkedtest"
+	"feedbox/domain/fault"
 )
 
 // countingStore counts the calls of Park.
@@ -79,6 +80,26 @@ func (s *silentStore) Park(ctx context.Context, key string, events []relay.Parke
 		return relay.ParkResult{}, errors.New("no answer")
 	}
 	return done, err
+}
+
+// A store that refuses to park, as one whose partition is full, has closed no gate. The key is sent as
+// soon as the broker accepts it.
+func TestRefusedParkHoldsNothingBack(t *testing.T) {
+	for kind, want := range map[fault.Kind]int{fault.Internal: 2, fault.TooLarge: 2, fault.Throttled: 2, fault.Unavailable: 0} {
+		b, mem := &broker{}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		r.Handle(t.Context(), relay.Ownership{}, nil) // loads the gates
+		mem.Fail(fault.New(kind, "", "no"))
+		letter := deadLetter("a a1 1", 1, errTooLarge)
+		letter.Waiting = true
+		if err := r.Park(t.Context(), letter); !fault.Is(err, kind) {
+			t.Fatal(err)
+		}
+		r.Handle(t.Context(), relay.Ownership{}, changes("a a1 1", "a a2 2"))
+		if n := len(b.got["a"]); n != want {
+			t.Errorf("%s: %d events were sent, want %d", kind, n, want)
+		}
+	}
 }
 
 // A repeated Park, as after a lost answer, is reported again. A document without an id keeps one

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -210,11 +211,11 @@ func TestDeliveryLimitOfTheBrokerIsDisabledWhereItExists(t *testing.T) {
 type unanswered struct {
 	ended
 	net.Conn
-	closed *int
+	closed *atomic.Int32
 }
 
 func (u unanswered) Close() error {
-	*u.closed++
+	u.closed.Add(1)
 	_, err := u.Read(make([]byte, 1)) // until the connection is aborted
 	return err
 }
@@ -222,12 +223,12 @@ func (u unanswered) Close() error {
 func TestAlarmDoesNotHoldTheEndOfAReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, ch := newSender(t)
-		closed := 0
+		var closed atomic.Int32
 		ch.raw = unanswered{Conn: ch.session.socket, closed: &closed}
 		ch.session.alarm.set("memory")
 		ch.discard() // of a publisher, which waits
 		time.Sleep(time.Hour)
-		if closed != 0 {
+		if closed.Load() != 0 {
 			t.Error("the publisher asked a broker that does not reply, and so lost the connection")
 		}
 		time.AfterFunc(time.Hour, func() { ch.session.alarm.set("") })
@@ -237,8 +238,8 @@ func TestAlarmDoesNotHoldTheEndOfAReceiver(t *testing.T) {
 			t.Errorf("a receiver was held for %s", took)
 		}
 		ch.session.client.running.Wait()
-		if closed != 2 {
-			t.Errorf("%d of 2 channels were closed", closed)
+		if n := closed.Load(); n != 2 {
+			t.Errorf("%d of 2 channels were closed", n)
 		}
 	})
 }
