@@ -164,6 +164,93 @@ func TestKeyWaitsTooLongOnlyIfOthersWereHandled(t *testing.T) {
 	}
 }
 
+// The end of an outage begins the wait of a key anew, whatever else fails then.
+func TestWaitOutsideDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFlow(t, &Options{WaitLimit: time.Minute, Observer: &Observer{}, DeadLetter: func(context.Context, DeadLetter) error { return nil }}, HandlerFunc(nil))
+		h := &heldKey{since: time.Now(), backoff: f.newBackoff(), items: []heldItem{{verdict: verdict{kind: waiting, err: errTest, outside: true}}}}
+		time.Sleep(time.Hour)
+		f.postpone(h, 1)
+		time.Sleep(time.Minute - 1)
+		h.items[0].verdict.outside = false
+		for range 2 { // with a document of another key handled before each
+			f.handled.Add(1)
+			f.postpone(h, 1)
+		}
+		if h.items[0].dead {
+			t.Error("a key waited too long because of an outage before")
+		}
+		time.Sleep(1)
+		f.handled.Add(1)
+		if f.postpone(h, 1); !h.items[0].dead {
+			t.Error("a key may wait longer than the limit")
+		}
+	})
+}
+
+func TestRefusalIsStoredAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
+		h := &heldKey{backoff: f.newBackoff(), items: []heldItem{{verdict: verdict{kind: waiting, err: errTest}}}}
+		if f.postpone(h, 1); f.keeper.due() == 0 {
+			t.Error("a wait is written at once")
+		}
+		h.items[0].verdict.kind = refused
+		if f.postpone(h, 1); f.keeper.due() != 0 {
+			t.Errorf("a refusal is written in %s: a crash before would not count it", f.keeper.due())
+		}
+	})
+}
+
+// The dropped item is delivered by another session, and those after it must follow it.
+func TestHeldKeyKeepsNothingAfterADroppedItem(t *testing.T) {
+	f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
+	f.window.maxItems, f.window.maxBytes = 2*heldShare, 1<<20
+	h := &heldKey{items: make([]heldItem, 3)}
+	h.items[2].item.LSN = 7
+	if !f.keeps(h, &Item{LSN: 7}) || f.keeps(h, &Item{LSN: 8}) {
+		t.Error("a transaction is kept whole, and nothing after it beyond the share")
+	}
+	if h.items, h.dropped = h.items[:1], 8; f.keeps(h, &Item{LSN: 9}) {
+		t.Error("an item is kept after one that was dropped")
+	}
+}
+
+// ended is a session that ends while it is asked.
+type ended struct{ keeper *keeper }
+
+func (s ended) ahead(int64) Ahead {
+	s.keeper.mu.Lock()
+	defer s.keeper.mu.Unlock()
+	s.keeper.session = nil
+	return Ahead{LSN: 9}
+}
+
+// The position may have been moved since: then what was done ahead of the one before counts for nothing.
+func TestEndedSessionRecordsNothing(t *testing.T) {
+	k := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil)).keeper
+	k.session = ended{k}
+	if k.collect(); k.snapshot().Ahead.LSN != 0 {
+		t.Errorf("ahead of the checkpoint: %+v", k.snapshot().Ahead)
+	}
+}
+
+// A transaction at the end of the work of former sessions may continue on the next page.
+func TestFormerWorkEndsAfterItsLastTransaction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(func(context.Context, *Batch) error { return nil }))
+		f.past = past{rest: 5}
+		f.admit(&Page{Items: []Item{{LSN: 5}}})
+		if f.past.passed != 0 {
+			t.Error("the work of former sessions ends within a transaction")
+		}
+		if f.admit(&Page{Items: []Item{{LSN: 6}}}); f.past.passed != 2 {
+			t.Errorf("the work of former sessions ends with page %d, want 2", f.past.passed)
+		}
+		f.running.Wait()
+	})
+}
+
 // Empty pages precede one with items.
 func TestCheckpointIsTokenOfLastPage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
