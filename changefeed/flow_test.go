@@ -171,8 +171,8 @@ func TestWaitOutsideDoesNotCount(t *testing.T) {
 		h := &heldKey{since: time.Now(), backoff: f.newBackoff(), items: []heldItem{{verdict: verdict{kind: waiting, err: errTest, outside: true}}}}
 		time.Sleep(time.Hour)
 		f.postpone(h, 1)
-		time.Sleep(time.Minute - 1)
-		h.items[0].verdict.outside = false
+		time.Sleep(time.Minute - time.Second)
+		h.items[0].outside = false
 		for range 2 { // with a document of another key handled before each
 			f.handled.Add(1)
 			f.postpone(h, 1)
@@ -180,7 +180,7 @@ func TestWaitOutsideDoesNotCount(t *testing.T) {
 		if h.items[0].dead {
 			t.Error("a key waited too long because of an outage before")
 		}
-		time.Sleep(1)
+		time.Sleep(time.Second)
 		f.handled.Add(1)
 		if f.postpone(h, 1); !h.items[0].dead {
 			t.Error("a key may wait longer than the limit")
@@ -195,7 +195,7 @@ func TestRefusalIsStoredAtOnce(t *testing.T) {
 		if f.postpone(h, 1); f.keeper.due() == 0 {
 			t.Error("a wait is written at once")
 		}
-		h.items[0].verdict.kind = refused
+		h.items[0].kind = refused
 		if f.postpone(h, 1); f.keeper.due() != 0 {
 			t.Errorf("a refusal is written in %s: a crash before would not count it", f.keeper.due())
 		}
