@@ -30,9 +30,10 @@ func newName(now time.Time) string {
 const throughput = 1000
 
 const (
-	wireTopic     = "-wire"   // after the name of the run: the topic of the scripts; that of the load has the name only
-	subscription  = "certify" // of both topics
-	idleDeletion  = "P1D"     // the service deletes the topics of a killed run after a day
+	wireTopic    = "-wire"   // after the name of the run: the topic of the scripts; that of the load has the name only
+	subscription = "certify" // of both topics
+	idleDeletion = "P1D"     // the service deletes the topics of a killed run after a day
+	// removeTimeout bounds the requests that create, list or remove what a run has.
 	removeTimeout = 2 * time.Minute
 )
 
@@ -46,6 +47,8 @@ type Account struct {
 var errNothing = errors.New("nothing was created")
 
 func (a *Account) create(ctx context.Context, name string, containers []azcosmos.ContainerProperties) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
 	shared := azcosmos.NewManualThroughputProperties(throughput)
 	_, err := a.Cosmos.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: name}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
 	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok && reply.StatusCode < http.StatusInternalServerError {
@@ -82,6 +85,8 @@ func topics(name string) []string { return []string{name, name + wireTopic} }
 
 // Remove deletes the database and the topics of a run. Those that do not exist are no error.
 func (a *Account) Remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
 	var errs []error
 	keep := func(what string, err error) {
 		if reply, ok := errors.AsType[*azcore.ResponseError](err); err != nil && (!ok || reply.StatusCode != http.StatusNotFound) {
@@ -102,6 +107,8 @@ func (a *Account) Remove(ctx context.Context, name string) error {
 
 // Leftovers returns the names of the runs that have a database or a topic. One of them may be running.
 func (a *Account) Leftovers(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
 	var names []string
 	add := func(name string) {
 		if strings.HasPrefix(name, namePrefix) {
