@@ -43,13 +43,13 @@ func testTopic(t *testing.T, endpoint string) {
 		}
 		return topicARN, urls
 	}
-	publish := func(t *testing.T, topicARN string, all []relay.Group) error {
+	publisher := func(t *testing.T, topicARN string) *sqs.Publisher {
 		t.Helper()
 		p, err := sqs.NewTopicPublisher(topics, topicARN, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return p.Publish(ctx, all)
+		return p
 	}
 	consume := func(t *testing.T, url string, handler consumer.Handler, o consumer.Options) (stop func()) {
 		t.Helper()
@@ -63,9 +63,7 @@ func testTopic(t *testing.T, endpoint string) {
 		topicARN, urls := declare(t, "fan-out.fifo", "billing.fifo", "shipping.fifo")
 		all := events(20, 5)
 		for range 2 {
-			if err := publish(t, topicARN, all); err != nil {
-				t.Fatal(err)
-			}
+			publishAll(t, publisher(t, topicARN), all)
 		}
 		ledgers := make([]servers.Ledger, len(urls))
 		for i, url := range urls {
@@ -94,9 +92,7 @@ func testTopic(t *testing.T, endpoint string) {
 			Port: sqs.NewTopicDeadLetters(topics, queues, topicARN), Doctor: doctor{}, Consumer: "letters-one.fifo",
 			Publish: func(t *testing.T, all []relay.Group) {
 				t.Helper()
-				if err := publish(t, topicARN, all); err != nil {
-					t.Fatal(err)
-				}
+				publishAll(t, publisher(t, topicARN), all)
 			},
 			Start: func(t *testing.T, handler consumer.Handler, inbox consumer.Inbox) func() {
 				return consume(t, urls[0], handler, consumer.Options{Inbox: inbox})
@@ -111,7 +107,7 @@ func testTopic(t *testing.T, endpoint string) {
 	})
 
 	t.Run("missing topic blocks", func(t *testing.T) {
-		want(t, publish(t, "arn:aws:sns:eu-west-1:123456789012:none.fifo", groups(2, 1)), []int{0, 1}, relay.Blocked, "topic_not_found")
+		want(t, publisher(t, "arn:aws:sns:eu-west-1:123456789012:none.fifo").Publish(ctx, groups(2, 1)), []int{0, 1}, relay.Blocked, "topic_not_found")
 	})
 
 	// SNS would discard the events for this queue without an error to anyone.
