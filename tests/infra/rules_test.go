@@ -138,7 +138,7 @@ func TestAlertRules(t *testing.T) {
 		t.Skip("promtool is not installed: apt-get install prometheus")
 	}
 	text := readRules(t)
-	if out, err := testRules(t, promtool, text); err != nil {
+	if out, err := testRules(t, promtool, text, alertCases); err != nil {
 		t.Errorf("promtool test rules: %v\n%s", err, out)
 	}
 	for _, mistake := range []seed{
@@ -156,7 +156,7 @@ func TestAlertRules(t *testing.T) {
 		if !strings.Contains(text, mistake.old) {
 			t.Fatalf("the rules no longer contain %q: seed another mistake", mistake.old)
 		}
-		if out, err := testRules(t, promtool, strings.ReplaceAll(text, mistake.old, mistake.new)); err == nil || !strings.Contains(out, "alertname:") {
+		if out, err := testRules(t, promtool, strings.ReplaceAll(text, mistake.old, mistake.new), casesAround(t, text, mistake.old)); err == nil || !strings.Contains(out, "alertname:") {
 			t.Errorf("%q in place of %q was not found: %v\n%s", mistake.new, mistake.old, err, out)
 		}
 	}
@@ -187,13 +187,34 @@ func severities(t *testing.T, text string) map[string]string {
 	return found
 }
 
+// casesAround returns the cases of the alerts whose rules contain part.
+func casesAround(t *testing.T, text, part string) []alertCase {
+	t.Helper()
+	var around []alertCase
+	for _, rule := range strings.Split(text, "- alert: ")[1:] {
+		if !strings.Contains(rule, part) {
+			continue
+		}
+		name, _, _ := strings.Cut(rule, "\n")
+		for _, c := range alertCases {
+			if c.alert == name {
+				around = append(around, c)
+			}
+		}
+	}
+	if len(around) == 0 {
+		t.Fatalf("no alert contains %q", part)
+	}
+	return around
+}
+
 // testRules runs the cases on the spec of a PrometheusRule.
-func testRules(t *testing.T, promtool, text string) (out string, err error) {
+func testRules(t *testing.T, promtool, text string, cases []alertCase) (out string, err error) {
 	t.Helper()
 	type object = map[string]any
 	severity := severities(t, text)
 	var tests []any
-	for _, c := range alertCases {
+	for _, c := range cases {
 		if severity[c.alert] == "" {
 			t.Errorf("there is no alert %s, or it has no severity", c.alert)
 		}
