@@ -84,7 +84,7 @@ func (b *tab) pass(modules string, paths []string) {
 		for _, look := range []struct {
 			width  int64
 			scheme string
-		}{{1200, "light"}, {1200, "dark"}, {400, "light"}} {
+		}{{1200, "light"}, {1200, "dark"}, {400, "light"}, {400, "dark"}} {
 			b.do(
 				emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: look.scheme}}),
 				chromedp.EmulateViewport(look.width, 800),

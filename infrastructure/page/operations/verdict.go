@@ -116,6 +116,8 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 		return verdict{State: state, Words: fmt.Sprintf("The oldest change has waited for %s; %s.", page.Span(s.Oldest), words), Next: "ranges"}
 	case !p.Keys.Current():
 		return verdict{Words: "Not known whether keys are parked.", Cause: p.Keys.Err, Next: "parked"}
+	case len(p.Gates) == 1:
+		return verdict{State: "warn", Words: "1 key is parked; all others flow.", Next: "parked"}
 	case len(p.Gates) > 0:
 		return verdict{State: "warn", Words: fmt.Sprintf("%s keys are parked; all others flow.", page.Number(int64(len(p.Gates)))), Next: "parked"}
 	case p.consumed.stuck():

@@ -61,6 +61,7 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 		{"old", "warn", "The oldest change has waited for 3 min", []change{func(p *Overview) { p.Snapshot.Oldest = 3 * time.Minute }}},
 		{"nearly lost", "bad", "events will be lost", []change{func(p *Overview) { p.Snapshot.Oldest = 40 * time.Minute }, retrying}},
 		{"parked", "warn", "3 keys are parked", []change{parked}},
+		{"one parked", "warn", "1 key is parked;", []change{func(p *Overview) { p.Gates = make([]relay.Gate, 1) }}},
 		{"parked not known", "", "Not known whether keys are parked", []change{func(p *Overview) { failing(&p.Keys) }, parked}},
 		{"consumers fail", "bad", "All calls of the consumers' handlers fail", []change{func(p *Overview) { p.consumed = consumed{known: true, failed: 2} }}},
 		{"some calls of consumers fail", "good", "Everything flows", []change{func(p *Overview) { p.consumed = consumed{known: true, handled: 40, failed: 2} }}},
