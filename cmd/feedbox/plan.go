@@ -64,6 +64,7 @@ bicep/main.bicep with the given TTL.`,
 	f.IntVar(&in.Regions, "regions", in.Regions, "regions of the database")
 	f.Var(&in.DuplicateWindow, "duplicate-window", "duplicate window of the topic")
 	f.Var(&in.Takeover, "takeover", "time to take over leases (FEEDBOX_LEASE_EXPIRY)")
+	f.Var(&in.PollBusy, "poll-busy", "pause between reads of a busy range (FEEDBOX_RELAY_POLL_BUSY)")
 	f.Var(&in.Outage, "outage", "longest outage of relays or broker to survive")
 	f.Float64Var(&in.Headroom, "headroom", in.Headroom, "factor on request units, for uneven partitions")
 	f.Float64Var(&in.ChangeUnits, "change-units", 0, "measured request units of a change (0 = by the table)")

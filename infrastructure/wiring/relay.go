@@ -55,6 +55,7 @@ func newRelay(cfg *config.Relay, p Params, store relayport.Store, broker relaypo
 		Renew:        cfg.Lease.Renew,
 		Acquire:      cfg.Lease.Acquire,
 		MaxItems:     cfg.MaxItems,
+		PollBusy:     cfg.PollBusy,
 		PollMin:      cfg.PollMin,
 		PollMax:      cfg.PollMax,
 		DrainTimeout: cfg.DrainTimeout,

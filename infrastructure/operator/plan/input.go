@@ -25,6 +25,7 @@ type Input struct {
 	DuplicateWindow Duration `json:"duplicateWindow"` // of the topic
 	Takeover        Duration `json:"takeover"`        // the expiry of leases
 	Outage          Duration `json:"outage"`          // the longest time without a relay or a broker
+	PollBusy        Duration `json:"pollBusy"`        // the shortest pause between two reads of a range
 
 	Headroom    float64 `json:"headroom"`    // factor on the request units
 	ChangeUnits float64 `json:"changeUnits"` // measured request units of a change; 0: by the table
@@ -38,7 +39,7 @@ type Input struct {
 func Defaults() Input {
 	return Input{
 		Peak: 1, Events: 1, EventBytes: 1000, StateBytes: 1000, Subscriptions: 1, Regions: 1,
-		TTL: Duration(240 * time.Hour), DuplicateWindow: Duration(time.Hour), Takeover: Duration(20 * time.Second), Outage: Duration(6 * time.Hour),
+		TTL: Duration(240 * time.Hour), DuplicateWindow: Duration(time.Hour), Takeover: Duration(20 * time.Second), Outage: Duration(6 * time.Hour), PollBusy: Duration(time.Millisecond),
 		Headroom: 1.2, RelayRate: relayRate.Value, TopicGB: 5, UnitPrice: unitPrice.Value,
 	}
 }
@@ -74,6 +75,7 @@ func (in Input) validate() error {
 	during("ttl", in.TTL, time.Hour, 87600*time.Hour)
 	during("duplicate-window", in.DuplicateWindow, 20*time.Second, 7*24*time.Hour)
 	during("takeover", in.Takeover, time.Second, time.Hour)
+	during("poll-busy", in.PollBusy, time.Millisecond, time.Hour)
 	during("outage", in.Outage, time.Minute, 90*24*time.Hour)
 	if in.DuplicateWindow <= in.Takeover {
 		faults = append(faults, fmt.Errorf("--duplicate-window %s: it must be longer than --takeover %s, otherwise events of a crashed relay arrive twice", in.DuplicateWindow, in.Takeover))

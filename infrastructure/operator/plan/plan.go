@@ -49,11 +49,10 @@ type Line struct {
 
 // Timings of relays that the plan uses; see changefeed.Options.
 const (
-	checkpointEvery = 1.0   // seconds between two checkpoints of a busy range
-	pollBusy        = 0.001 // seconds between two reads of a busy range, without the read
-	pollIdle        = 20.0  // seconds between two reads of an idle range
-	acquireParts    = 4     // listings of all leases in a takeover time
-	leaseKB         = 1     // size of a lease
+	checkpointEvery = 1.0  // seconds between two checkpoints of a busy range
+	pollIdle        = 20.0 // seconds between two reads of an idle range
+	acquireParts    = 4    // listings of all leases in a takeover time
+	leaseKB         = 1    // size of a lease
 	monthHours      = 730
 	monthSeconds    = monthHours * 3600
 	relayCores      = 0.5 // of bicep/modules/relay.bicep, production
@@ -137,7 +136,7 @@ func (p *Plan) unknown(name, why string, of ...*Figure) {
 // polls returns the reads of the change feed a second for that many ranges: one for each change of
 // a range, but not faster than a read and a pause allow, and enough for all documents.
 func polls(l *load, in Input, ranges float64) float64 {
-	each := min(max(l.changes/ranges, 1/pollIdle), 1/(pollBusy+readLatency.Value/1000))
+	each := min(max(l.changes/ranges, 1/pollIdle), 1/(in.PollBusy.seconds()+readLatency.Value/1000))
 	return max(each*ranges, l.changes*(1+in.Events)/pageItems.Value)
 }
 
@@ -226,7 +225,8 @@ func (p *Plan) relays(l *load) {
 	p.LeaseUnits = leases * in.Headroom
 	reads := polls(l, in, ranges)
 	p.add("lease traffic", leases, "RU/s", fmt.Sprintf("%s writes/s, and %d relays list %s leases of %d KB every %s s", number(writes), p.Relays, number(ranges), leaseKB, number(in.Takeover.seconds()/acquireParts)), writeCost, queryCost)
-	p.add("feed reads", reads, "/s", fmt.Sprintf("one for each change of a range, at most one in %s ms and %s documents a page", number(pollBusy*1000+readLatency.Value), number(pageItems.Value)), readLatency, pageItems)
+	p.add("feed reads", reads, "/s", fmt.Sprintf("one for each change of a range, at most one in %s ms and %s documents a page", number(in.PollBusy.seconds()*1000+readLatency.Value), number(pageItems.Value)), readLatency, pageItems)
+	p.add("delay by the pause between reads", in.PollBusy.seconds()*1000/2, "ms", "on average, of a change in a busy range; at most twice as much")
 	p.add("share of leases and polls", 100*(leases+FeedCharge(reads, 0, 0))/(p.RequestUnits+leases), "%", "of all request units", feedCost)
 
 	capacity := min(float64(p.Relays)*in.RelayRate, float64(p.Namespaces*p.UnitsOfNamespace)*unitRate.Value*1e6/(float64(in.EventBytes)*float64(in.Subscriptions)))

@@ -133,7 +133,7 @@ func TestLinesAreNumbersWithAnAssumption(t *testing.T) {
 	most := func(in *Input) {
 		*in = Input{
 			Changes: 1e9, Peak: 1000, Events: 99, EventBytes: 2 << 20, StateBytes: 2 << 20, Aggregates: 1e15, Subscriptions: 2000, Regions: 100, TTL: Duration(87600 * time.Hour),
-			DuplicateWindow: Duration(7 * 24 * time.Hour), Takeover: Duration(time.Hour), Outage: Duration(90 * 24 * time.Hour), Headroom: 10, ChangeUnits: 1e6, RelayRate: 1, TopicGB: 80, UnitPrice: 1e6,
+			DuplicateWindow: Duration(7 * 24 * time.Hour), Takeover: Duration(time.Hour), Outage: Duration(90 * 24 * time.Hour), Headroom: 10, ChangeUnits: 1e6, RelayRate: 1, TopicGB: 80, UnitPrice: 1e6, PollBusy: Duration(time.Hour),
 		}
 	}
 	used := map[*Figure]bool{}
@@ -185,6 +185,18 @@ func TestDurationsTakeDays(t *testing.T) {
 	for _, text := range []string{"", "d", "ten days", "NaNd", "1e9d", "5"} {
 		if err := new(Duration).Set(text); err == nil {
 			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+// The default pause between reads is short because the reads that it costs are a twentieth of all request
+// units.
+func TestPollBusyTradesLatencyForReads(t *testing.T) {
+	for pause, want := range map[time.Duration]string{time.Millisecond: "1,000 /s 5.22 % 0.5 ms", 10 * time.Millisecond: "900 /s 4.769 % 5 ms", 100 * time.Millisecond: "163.6 /s 1.279 % 50 ms"} {
+		p := planOf(t, 1000, func(in *Input) { in.PollBusy = Duration(pause) })
+		got := p.line(t, "feed reads").Text + " " + p.line(t, "share of leases and polls").Text + " " + p.line(t, "delay by the pause between reads").Text
+		if got != want {
+			t.Errorf("%s: %s, want %s", pause, got, want)
 		}
 	}
 }

@@ -146,6 +146,7 @@ func TestEveryFaultAtOnce(t *testing.T) {
 		"FEEDBOX_LEASE_EXPIRY=ten seconds",             // unparsable
 		"FEEDBOX_RELAY_MAX_ITEMS=-1",                   // out of range
 		"FEEDBOX_RELAY_POLL_MIN=9s",                    // contradicts the default maximum
+		"FEEDBOX_RELAY_POLL_BUSY=8s",                   // contradicts the default maximum
 		"FEEDBOX_RELAY_START=yesterday",                // unparsable
 		"FEEDBOX_OPS_LISTEN=8090",                      // not host:port
 		"FEEDBOX_LOG_LEVEL=loud",                       // not one of the words
@@ -164,6 +165,7 @@ func TestEveryFaultAtOnce(t *testing.T) {
 		`FEEDBOX_RELAY_START "yesterday" is neither beginning, now nor a time`,
 		"FEEDBOX_RELAY_MAX_ITEMS -1 is out of range: allowed are 0 to 10000",
 		"FEEDBOX_RELAY_POLL_MIN is 9s, longer than FEEDBOX_RELAY_POLL_MAX, 5s",
+		"FEEDBOX_RELAY_POLL_BUSY is 8s, longer than FEEDBOX_RELAY_POLL_MAX, 5s",
 		`FEEDBOX_OPS_LISTEN "8090" is not a listen address: write host:port`,
 		"FEEDBOX_COSMOS_KEYS is not a known variable: did you mean FEEDBOX_COSMOS_KEY?",
 	}

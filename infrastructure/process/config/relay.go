@@ -31,6 +31,7 @@ type Relay struct {
 	Start    Start         `env:"RELAY_START" envDefault:"beginning" doc:"where to begin without checkpoints: beginning, now or a time such as 2026-01-31T08:00:00Z"`
 	MaxItems int           `env:"RELAY_MAX_ITEMS" envDefault:"0" min:"0" max:"10000" doc:"documents asked for in one page of the change feed; 0: 100, and 1000 of PostgreSQL; a transaction is never cut"`
 	PollMin  time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive; with PostgreSQL a read waits itself, and this is at most 1 ms"`
+	PollBusy time.Duration `env:"RELAY_POLL_BUSY" envDefault:"1ms" min:"1ms" max:"1h" doc:"shortest pause between two reads of a range whose changes follow each other quickly; a longer one saves reads and delays events by up to as much; raises FEEDBOX_RELAY_POLL_MIN; a backlog is read without a pause"`
 	PollMax  time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
 	// EventTTL is the lifetime that the API gives to events; the relay warns
 	// when unsent events approach it.
@@ -74,6 +75,9 @@ func LoadRelay(environ []string) (*Relay, error) {
 	checkEvent(report, c.Event)
 	checkTelemetry(report, environ)
 	c.deriveLease(report)
+	if c.PollBusy > c.PollMax && !report.faulty("FEEDBOX_RELAY_POLL_BUSY", "FEEDBOX_RELAY_POLL_MAX") {
+		report.add("FEEDBOX_RELAY_POLL_BUSY", "is "+c.PollBusy.String()+", longer than FEEDBOX_RELAY_POLL_MAX, "+c.PollMax.String(), "lower the first or raise the second")
+	}
 	if c.PollMin > c.PollMax && !report.faulty("FEEDBOX_RELAY_POLL_MIN", "FEEDBOX_RELAY_POLL_MAX") {
 		report.add("FEEDBOX_RELAY_POLL_MIN", "is "+c.PollMin.String()+", longer than FEEDBOX_RELAY_POLL_MAX, "+c.PollMax.String(), "lower the first or raise the second")
 	}

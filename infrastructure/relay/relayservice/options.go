@@ -33,7 +33,13 @@ type Options struct {
 	Expiry, Renew, Acquire time.Duration
 	// MaxItems is the page size asked of the change feed. Default: that of the store.
 	MaxItems int
-	// PollMin and PollMax bound the pause after an empty page. Defaults 10 ms and 5 s.
+	// PollBusy is the shortest pause between two reads of a range whose changes follow each other
+	// quickly. A longer one saves reads and delays events by up to as much. A backlog is read
+	// without a pause. Default 1 ms: a range is then read about as often as it changes, which is
+	// cheap because an empty read costs at most a tenth of a write.
+	PollBusy time.Duration
+	// PollMin and PollMax bound the pause after an empty page. Defaults 10 ms and 5 s, at least
+	// PollBusy.
 	PollMin, PollMax time.Duration
 	// DrainTimeout bounds the stop of the processor. Default 20 s.
 	DrainTimeout time.Duration
@@ -71,13 +77,14 @@ func (o *Options) withDefaults(store *relayport.Store, broker *relayport.Broker)
 	given.Renew = cmp.Or(given.Renew, given.Expiry/4)
 	given.Acquire = cmp.Or(given.Acquire, given.Expiry/4)
 	given.MaxItems = cmp.Or(given.MaxItems, store.MaxItems, 100)
-	given.PollMin = cmp.Or(given.PollMin, 10*time.Millisecond)
-	given.PollMax = cmp.Or(given.PollMax, 5*time.Second)
+	given.PollBusy = cmp.Or(given.PollBusy, time.Millisecond)
+	given.PollMin = max(cmp.Or(given.PollMin, 10*time.Millisecond), given.PollBusy)
+	given.PollMax = cmp.Or(given.PollMax, max(5*time.Second, given.PollMin))
 	given.DrainTimeout = cmp.Or(given.DrainTimeout, 20*time.Second)
 	given.WaitLimit = cmp.Or(given.WaitLimit, time.Minute)
 	given.EventTTL = max(cmp.Or(given.EventTTL, 240*time.Hour), 0)
 	if store.Waits {
-		given.PollMin = min(given.PollMin, pollBusy)
+		given.PollMin = given.PollBusy
 	}
 	if given.Logger == nil {
 		given.Logger = slog.Default()

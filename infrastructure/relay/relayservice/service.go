@@ -19,11 +19,6 @@ const heartbeat = 30 * time.Second
 // publisher sends all keys of a call together.
 const lanes = 4
 
-// pollBusy is the shortest pause between two reads of a range whose changes arrive faster than
-// PollMin. There are then about as many reads as changes, which is cheap because an empty read
-// costs at most a tenth of a write.
-const pollBusy = time.Millisecond
-
 // retryMax bounds the backoff between two attempts to send a key.
 const retryMax = 5 * time.Second
 
@@ -95,7 +90,7 @@ func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*chang
 		Acquire:      o.Acquire,
 		MaxItems:     o.MaxItems,
 		PollMin:      o.PollMin,
-		PollBusy:     min(o.PollMin, pollBusy),
+		PollBusy:     o.PollBusy,
 		PollMax:      o.PollMax,
 		DrainTimeout: o.DrainTimeout,
 		Lanes:        lanes,

@@ -1,9 +1,15 @@
 package relayservice_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"feedbox/changefeed"
 )
 
 // A feed that waits for changes itself is read again at once, whatever PollMin is.
@@ -19,6 +25,51 @@ func TestWaitingFeedIsReadWithoutPause(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			if got := b.sent(); got != want {
 				t.Errorf("a feed that waits (%t): %q, want %q", waits, got, want)
+			}
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// reads counts the reads of a feed.
+type reads struct {
+	placed
+	n atomic.Int64
+}
+
+func (r *reads) Read(ctx context.Context, q changefeed.ReadRequest) (*changefeed.Page, error) {
+	r.n.Add(1)
+	return r.placed.Read(ctx, q)
+}
+
+// A longer PollBusy saves reads while changes follow each other quickly. PollMin and PollMax do not
+// need to be raised with it.
+func TestPollBusyTradesLatencyForReads(t *testing.T) {
+	for busy, most := range map[time.Duration]int64{0: 3000, 100 * time.Millisecond: 130, 6 * time.Second: 60} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			feed := &reads{placed: placed{b.feed}}
+			b.store.Feed, b.o.PollBusy = feed, busy
+			stop := b.run()
+			events := 0
+			put := func(n int) {
+				for range n {
+					events++
+					b.put("k", fmt.Sprint("e", events), events)
+					time.Sleep(4 * time.Millisecond)
+				}
+			}
+			put(1000)
+			feed.n.Store(0)
+			put(2500)
+			if n := feed.n.Load(); n > most {
+				t.Errorf("PollBusy %s: %d reads for 2,500 changes in 10 s, want at most %d", busy, n, most)
+			}
+			time.Sleep(30 * time.Second)
+			if n := len(strings.Fields(b.sent())); n != 3500 {
+				t.Errorf("PollBusy %s: %d of 3,500 events sent", busy, n)
 			}
 			if err := stop(); err != nil {
 				t.Error(err)

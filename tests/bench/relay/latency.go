@@ -20,7 +20,8 @@ import (
 const latencyContacts = 200
 
 // latency measures the time from the commit of an event to the consumer's handler, at two
-// rates, with default settings for API, relay and the consumer kit on a session subscription.
+// rates, with default settings for API, relay and the consumer kit on a session subscription,
+// and with two longer pauses between reads of the feed.
 //
 // The load is an open loop: changes start at fixed times, independently of earlier ones, so
 // that a stall counts for every change during it. The commit time is the time at which the
@@ -34,13 +35,26 @@ func latency(ctx context.Context, r *measure.Run) (err error) {
 	if r.Quick {
 		length = 3 * time.Second
 	}
+	if err := latencyAt(ctx, r, length, "", 200, 1000); err != nil {
+		return err
+	}
+	return errors.Join(latencyAt(ctx, r, length, "10ms", 1000), latencyAt(ctx, r, length, "100ms", 1000))
+}
+
+// latencyAt measures with a pause between reads (FEEDBOX_RELAY_POLL_BUSY); "" is the default.
+func latencyAt(ctx context.Context, r *measure.Run, length time.Duration, pause string, rates ...int) (err error) {
 	r.Step("latency: starting API, relay and consumer")
-	l, err := startLine(ctx)
+	var settings []string
+	suffix := ""
+	if pause != "" {
+		settings, suffix = []string{"FEEDBOX_RELAY_POLL_BUSY=" + pause}, ", reads at least "+pause+" apart"
+	}
+	l, err := startLine(ctx, settings...)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, l.close()) }()
-	for _, rate := range []int{200, 1000} {
+	for _, rate := range rates {
 		r.Step("latency: warming up at %d/s", rate)
 		if _, err := l.run(ctx, rate, min(length, 3*time.Second)); err != nil {
 			return err
@@ -52,11 +66,11 @@ func latency(ctx context.Context, r *measure.Run) (err error) {
 			return err
 		}
 		reads := float64(l.reads.Load()-before) / length.Seconds()
-		p50 := measure.Cost(fmt.Sprintf("latency at %d/s, p50", rate), at(got.sinceCommit, 50), "ms").Using(got.cpu, 0).
+		p50 := measure.Cost(fmt.Sprintf("latency at %d/s, p50%s", rate, suffix), at(got.sinceCommit, 50), "ms").Using(got.cpu, 0).
 			Noting("reply of the API to handler; since due %.1f ms; %.0f feed reads/s", at(got.sinceDue, 50), reads)
-		p99 := measure.Cost(fmt.Sprintf("latency at %d/s, p99", rate), at(got.sinceCommit, 99), "ms").
+		p99 := measure.Cost(fmt.Sprintf("latency at %d/s, p99%s", rate, suffix), at(got.sinceCommit, 99), "ms").
 			Noting("since due %.1f ms; worst %.1f ms; %d refused", at(got.sinceDue, 99), at(got.sinceCommit, 100), got.refused)
-		if rate == 1000 {
+		if rate == 1000 && pause == "" {
 			p50, p99 = p50.Wants(measure.AtMost(3)), p99.Wants(measure.AtMost(15))
 		}
 		r.Add(p50, p99)

@@ -39,7 +39,8 @@ type line struct {
 	runs     int
 }
 
-func startLine(ctx context.Context) (l *line, err error) {
+// startLine starts API, relay and consumer. settings are those of the relay.
+func startLine(ctx context.Context, settings ...string) (l *line, err error) {
 	l = &line{client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 512}}}
 	running, stop := context.WithCancel(ctx)
 	l.stop = stop
@@ -61,7 +62,7 @@ func startLine(ctx context.Context) (l *line, err error) {
 		l.reads.Add(1)
 		return nil
 	})
-	if err := errors.Join(l.startAPI(running), l.startRelay(running), l.startConsumer(running)); err != nil {
+	if err := errors.Join(l.startAPI(running), l.startRelay(running, settings), l.startConsumer(running)); err != nil {
 		return l, err
 	}
 	for range latencyContacts {
@@ -97,8 +98,8 @@ func (l *line) startAPI(ctx context.Context) error {
 	return nil
 }
 
-func (l *line) startRelay(ctx context.Context) error {
-	cfg, err := config.LoadRelay(l.environment())
+func (l *line) startRelay(ctx context.Context, settings []string) error {
+	cfg, err := config.LoadRelay(l.environment(settings...))
 	if err != nil {
 		return err
 	}
