@@ -15,6 +15,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
+func TestMain(m *testing.M) { testenv.Main(m) }
+
 // TestSimulation is fault F24. See doc.go for its environment.
 func TestSimulation(t *testing.T) {
 	first := testenv.Seed(t, "SIM_SEED", 1)

@@ -84,7 +84,7 @@ func (c *cosmosPart) start(w *World) error {
 		return err
 	}
 	o := &cosmosemu.Options{
-		Listener: listener, Host: cosmosAddr, StaleReads: w.topology.StaleReads, Seed: w.seed | 1,
+		Listener: listener, Host: cosmosAddr, StaleReads: w.topology.StaleReads, Seed: w.seed | 1, Throughput: w.topology.Throughput,
 		Now: func() time.Time { return time.Now().Add(time.Duration(c.skew.Load())) },
 	}
 	if c.disk != nil {

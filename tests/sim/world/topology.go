@@ -16,6 +16,8 @@ type Topology struct {
 	OrdersApart bool
 	// Partitions is the number of physical partitions of the data container. Default 2.
 	Partitions int
+	// Throughput is the request units per second of each container. Default: no limit.
+	Throughput int
 	// OnDisk gives the emulators disks that lose data that was not fsynced in a crash. Without
 	// it the emulators cannot crash.
 	OnDisk bool
