@@ -226,7 +226,7 @@ func (p *Plan) relays(l *load) {
 	reads := polls(l, in, ranges)
 	p.add("lease traffic", leases, "RU/s", fmt.Sprintf("%s writes/s, and %d relays list %s leases of %d KB every %s s", number(writes), p.Relays, number(ranges), leaseKB, number(in.Takeover.seconds()/acquireParts)), writeCost, queryCost)
 	p.add("feed reads", reads, "/s", fmt.Sprintf("one for each change of a range, at most one in %s ms and %s documents a page", number(in.PollBusy.seconds()*1000+readLatency.Value), number(pageItems.Value)), readLatency, pageItems)
-	p.add("delay by the pause between reads", in.PollBusy.seconds()*1000/2, "ms", "on average, of a change in a busy range; at most twice as much")
+	p.add("delay by polling", in.PollBusy.seconds()*1000/2, "ms", "on average, of a change in a busy range; at most twice as much")
 	p.add("share of leases and polls", 100*(leases+FeedCharge(reads, 0, 0))/(p.RequestUnits+leases), "%", "of all request units", feedCost)
 
 	capacity := min(float64(p.Relays)*in.RelayRate, float64(p.Namespaces*p.UnitsOfNamespace)*unitRate.Value*1e6/(float64(in.EventBytes)*float64(in.Subscriptions)))

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -194,9 +195,37 @@ func TestDurationsTakeDays(t *testing.T) {
 func TestPollBusyTradesLatencyForReads(t *testing.T) {
 	for pause, want := range map[time.Duration]string{time.Millisecond: "1,000 /s 5.22 % 0.5 ms", 10 * time.Millisecond: "900 /s 4.769 % 5 ms", 100 * time.Millisecond: "163.6 /s 1.279 % 50 ms"} {
 		p := planOf(t, 1000, func(in *Input) { in.PollBusy = Duration(pause) })
-		got := p.line(t, "feed reads").Text + " " + p.line(t, "share of leases and polls").Text + " " + p.line(t, "delay by the pause between reads").Text
+		got := p.line(t, "feed reads").Text + " " + p.line(t, "share of leases and polls").Text + " " + p.line(t, "delay by polling").Text
 		if got != want {
 			t.Errorf("%s: %s, want %s", pause, got, want)
 		}
+	}
+}
+
+// The table "Operating at scale" shows what the planner says.
+func TestOperatingAtScaleShowsThePlan(t *testing.T) {
+	text, err := os.ReadFile("../../../cmd/feedbox/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ = bytes.Cut(text, []byte("### Operating at scale"))
+	rows := 0
+	for line := range strings.SplitSeq(string(text), "\n") {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		if rows > 0 && !strings.HasPrefix(line, "|") {
+			break
+		}
+		if len(cells) != 4 {
+			continue
+		}
+		rows++
+		for i, changes := range []float64{1e3, 1e5, 1e6} {
+			if got := planOf(t, changes, during(24*time.Hour)).line(t, cells[0]).Text; got != cells[i+1] {
+				t.Errorf("%s at %.0f changes/s: the table says %s, the plan %s", cells[0], changes, cells[i+1], got)
+			}
+		}
+	}
+	if rows < 12 {
+		t.Errorf("%d rows", rows)
 	}
 }
