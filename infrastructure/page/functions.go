@@ -109,10 +109,14 @@ func age(t time.Time) string {
 	return Span(d)
 }
 
-// moment formats a time with milliseconds, in UTC, like the log does.
+// moment formats a time in UTC, with milliseconds like the log, unless it has whole seconds: Cosmos DB
+// stores the time of a document so.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return "–"
+	}
+	if t.Nanosecond() == 0 {
+		return t.UTC().Format("2006-01-02 15:04:05Z")
 	}
 	return t.UTC().Format("2006-01-02 15:04:05.000Z")
 }
