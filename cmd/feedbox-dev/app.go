@@ -11,6 +11,7 @@ import (
 	"feedbox/infrastructure/lab/explorer"
 	"feedbox/infrastructure/lab/playground"
 	"feedbox/infrastructure/page"
+	"feedbox/infrastructure/process/azure"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
 	"feedbox/infrastructure/process/telemetry"
@@ -136,7 +137,11 @@ func dev(ctx context.Context, opts *options, out, errOut io.Writer, environ []st
 	}
 	seen := newSeenEvents()
 	show := func(ctx context.Context, sections ...page.Section) error {
-		explorers, err := explorer.New(emulators.cosmos, emulators.bus, playground.UserAgent)
+		management, err := azure.Redirect(e.ServiceBusAdmin)
+		if err != nil {
+			return err
+		}
+		explorers, err := explorer.New(emulators.cosmos, emulators.bus, management, playground.UserAgent)
 		if err != nil {
 			return err
 		}

@@ -37,6 +37,7 @@ var brokers = map[string]func(u *url.URL) broker{
 	"amqps": rabbitBroker,
 	"http":  sqsBroker,
 	"https": sqsBroker,
+	"arn":   snsBroker,
 }
 
 // parseBroker parses --broker; empty is the Service Bus emulator.
@@ -49,7 +50,7 @@ func parseBroker(text string) (broker, error) {
 		}
 	}
 	if b == nil {
-		return nil, errors.New("--broker: give the URL of RabbitMQ, amqp://user:password@host:port/vhost, or of an SQS FIFO queue, https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo")
+		return nil, errors.New("--broker: give the URL of RabbitMQ, amqp://user:password@host:port/vhost, or of an SQS FIFO queue, https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo, or the ARN of an SNS FIFO topic, arn:aws:sns:eu-west-1:123456789012:contacts.fifo")
 	}
 	return b, nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/process/config"
@@ -61,9 +63,15 @@ func (q *queue) subscriber(ctx context.Context, _ *endpoints, _ bool, screen *pr
 	}
 	declared, err := sqs.Declare(ctx, client, path.Base(string(q.at.QueueURL)))
 	if err != nil {
-		return nil, fmt.Errorf("--broker: %w; does SQS answer there, and are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set?", err)
+		return nil, fmt.Errorf("--broker: %w%s", err, inAWS)
 	}
-	c, err := sqs.NewConsumer(client, declared, screen.event, &sqs.ConsumerOptions{
+	return demoConsumer(client, declared, screen, log, t)
+}
+
+const inAWS = "; does AWS answer there, and are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY set?"
+
+func demoConsumer(client *awssqs.Client, queueURL string, screen *printer, log *slog.Logger, t *telemetry.Telemetry) (*demoSubscriber, error) {
+	c, err := sqs.NewConsumer(client, queueURL, screen.event, &sqs.ConsumerOptions{
 		Options: consumer.Options{Concurrency: 32, Logger: log.With("part", "subscriber"), Meters: t.Meters, Tracers: t.Exported()},
 	})
 	return &demoSubscriber{c, func() error { return nil }}, err
@@ -71,4 +79,47 @@ func (q *queue) subscriber(ctx context.Context, _ *endpoints, _ bool, screen *pr
 
 func (q *queue) empty(context.Context, *endpoints, string, time.Duration, func(messageRecord)) error {
 	return q.copies()
+}
+
+// fifoTopic is an SNS FIFO topic with one queue, for the demo subscriber. Another server with the API of
+// AWS is that of AWS_ENDPOINT_URL, which the SDK reads.
+type fifoTopic struct{ at config.SNS }
+
+func snsBroker(u *url.URL) broker {
+	b := fifoTopic{config.SNS{TopicARN: u.String()}}
+	if b.at.Region() == "" || !strings.HasSuffix(b.at.TopicARN, ".fifo") {
+		return nil
+	}
+	return b
+}
+
+func (b fifoTopic) variables(*endpoints) []string {
+	return []string{"FEEDBOX_BROKER", config.BrokerSNS, "FEEDBOX_SNS_TOPIC_ARN", b.at.TopicARN, "FEEDBOX_SNS_ENDPOINT", ""}
+}
+
+func (b fifoTopic) rows(*endpoints) []string { return []string{"SNS", b.at.TopicARN} }
+
+func (fifoTopic) copies() error {
+	return errors.New("the queue of the SNS topic has one reader, which is the demo subscriber")
+}
+
+// subscriber creates the topic and its queue if they do not exist.
+func (b fifoTopic) subscriber(ctx context.Context, _ *endpoints, _ bool, screen *printer, log *slog.Logger, t *telemetry.Telemetry) (*demoSubscriber, error) {
+	topics, queues, err := wiring.SNSClients(b.at)
+	if err != nil {
+		return nil, fmt.Errorf("--broker: %w", err)
+	}
+	name := b.at.TopicARN[strings.LastIndex(b.at.TopicARN, ":")+1:]
+	declared, urls, err := sqs.DeclareTopic(ctx, topics, queues, name, strings.TrimSuffix(name, ".fifo")+"-"+subscription+".fifo")
+	if err == nil && declared != b.at.TopicARN {
+		err = fmt.Errorf("the topic of these credentials is %s", declared)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("--broker: %w%s", err, inAWS)
+	}
+	return demoConsumer(queues, urls[0], screen, log, t)
+}
+
+func (b fifoTopic) empty(context.Context, *endpoints, string, time.Duration, func(messageRecord)) error {
+	return b.copies()
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,18 +31,20 @@ type examined struct {
 	folder  string // of reports
 }
 
+func emulatorsWith(ready string) []string {
+	return []string{"emulators", "--ephemeral", "--ready-file", ready, "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0"}
+}
+
 func startExamined(t *testing.T) *examined {
 	t.Helper()
 	x := &examined{folder: t.TempDir()}
 	ready := filepath.Join(x.folder, "ready.json")
-	ctx, end := context.WithCancel(context.WithoutCancel(t.Context()))
-	cmd := exec.CommandContext(ctx, os.Args[0], "emulators", "--ephemeral", "--ready-file", ready, "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0")
-	cmd.Stderr = os.Stderr
-	if err := cmd.Start(); err != nil {
+	cmd, err := startChild(os.Stderr, nil, emulatorsWith(ready)...)
+	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		end()
+		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // it was killed
 	})
 	x.endpoints = awaitReady(t, ready)
@@ -179,16 +180,15 @@ func TestInterruptedCertifyRemovesItsResources(t *testing.T) {
 		sig   os.Signal
 	}{{"playing", os.Interrupt}, {"killed", os.Interrupt}, {"playing", os.Kill}} {
 		out := &watched{}
-		cmd := exec.Command(os.Args[0], x.arguments("--duration", "10m")...)
-		cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), x.environ...), out, out
-		if err := cmd.Start(); err != nil {
+		cmd, err := startChild(out, x.environ, x.arguments("--duration", "10m")...)
+		if err != nil {
 			t.Fatal(err)
 		}
 		out.await(t, c.stage)
 		if err := cmd.Process.Signal(c.sig); err != nil {
 			t.Fatal(err)
 		}
-		err := cmd.Wait()
+		err = cmd.Wait()
 		left := x.leftovers(t)
 		if c.sig == os.Kill {
 			if len(left) != 1 {

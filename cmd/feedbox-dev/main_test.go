@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
@@ -18,13 +21,66 @@ import (
 )
 
 // TestMain lets the test binary run as a relay, because the playground and certify start their own
-// binary for their relays, and as the emulators that certify examines.
+// binary for their relays, and as the children of tests.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && (os.Args[1] == relayCommandName || os.Args[1] == "emulators" || os.Args[1] == "certify") {
-		main()
-		return
+	verb := ""
+	if len(os.Args) > 1 {
+		verb = os.Args[1]
 	}
-	os.Exit(m.Run())
+	switch verb {
+	case "emulators", "certify":
+		go func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+			os.Exit(exitFailure)
+		}()
+		main()
+	case relayCommandName:
+		main()
+	case "crash":
+		if _, err := startChild(os.Stderr, nil, emulatorsWith(os.Args[2])...); err != nil {
+			panic(err)
+		}
+		for ; ; time.Sleep(20 * time.Millisecond) {
+			if _, err := readEndpoints(os.Args[2]); err == nil {
+				panic("a test that panics runs no clean-up")
+			}
+		}
+	default:
+		os.Exit(m.Run())
+	}
+}
+
+// startChild runs the test binary as another program. The child ends with this process, however that
+// ends, because the system then closes its standard input.
+func startChild(out io.Writer, environ []string, args ...string) (*exec.Cmd, error) {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = append(os.Environ(), environ...), out, out
+	if _, err := cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	return cmd, cmd.Start()
+}
+
+func TestChildrenOfATestEndWithIt(t *testing.T) {
+	ready := filepath.Join(t.TempDir(), "ready.json")
+	var said bytes.Buffer
+	crash := exec.CommandContext(t.Context(), os.Args[0], "crash", ready)
+	crash.Stderr, crash.WaitDelay = &said, time.Minute
+	err := crash.Run() // it waits for the child, too, which has the same output
+	if !strings.Contains(said.String(), "runs no clean-up") {
+		t.Fatalf("%v: %s", err, said.String())
+	}
+	e, err := readEndpoints(ready)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if reply, err := http.Get(e.CosmosEndpoint); err == nil { //nolint:noctx // nothing listens
+		_ = reply.Body.Close()
+		t.Error("the emulators outlived the test that started them")
+		if child, err := os.FindProcess(e.PID); err == nil {
+			_ = child.Kill()
+		}
+	}
 }
 
 // The emulators alone have what a service of its own needs: its database, its containers and its

@@ -28,6 +28,7 @@ func TestServersOfFlagsAreUsed(t *testing.T) {
 		{"postgresql://db/a", "amqps://mq", nil, "FEEDBOX_STORE=postgres FEEDBOX_POSTGRES_URL=postgresql://db/a FEEDBOX_POSTGRES_MIGRATE=true FEEDBOX_BROKER=rabbitmq FEEDBOX_RABBITMQ_URL=amqps://mq", "amqps://mq"},
 		{"firestore://p/d", "", emulator, "FEEDBOX_STORE=firestore FEEDBOX_FIRESTORE_PROJECT=p FEEDBOX_FIRESTORE_DATABASE=d FEEDBOX_FIRESTORE_EMULATOR_HOST=127.0.0.1:9 FEEDBOX_BROKER=servicebus", "p/d (emulator at 127.0.0.1:9)"},
 		{"firestore://p", "https://sqs.eu-west-1.amazonaws.com/1/c.fifo", nil, "FEEDBOX_FIRESTORE_DATABASE= FEEDBOX_FIRESTORE_EMULATOR_HOST= FEEDBOX_BROKER=sqs FEEDBOX_SQS_QUEUE_URL=https://sqs.eu-west-1.amazonaws.com/1/c.fifo FEEDBOX_SQS_ENDPOINT= FEEDBOX_SQS_REGION=eu-west-1", "amazonaws.com/1/c.fifo"},
+		{"", "arn:aws:sns:eu-west-1:1:c.fifo", nil, "FEEDBOX_BROKER=sns FEEDBOX_SNS_TOPIC_ARN=arn:aws:sns:eu-west-1:1:c.fifo", "arn:aws:sns:eu-west-1:1:c.fifo"},
 		{"", "http://127.0.0.1:7/1/c.fifo", nil, "FEEDBOX_SQS_ENDPOINT=http://127.0.0.1:7 FEEDBOX_SQS_REGION=", "Cosmos DB emulator"},
 	} {
 		e := endpoints{Topic: "events"}
@@ -74,7 +75,7 @@ func TestIncompleteServerURLsAreRefused(t *testing.T) {
 			t.Errorf("--store %s: %v", store, err)
 		}
 	}
-	for _, broker := range []string{"kafka://mq", "https://sqs.eu-west-1.amazonaws.com/1/standard", "http:///c.fifo", "mq:5672", "://", "/v"} {
+	for _, broker := range []string{"kafka://mq", "https://sqs.eu-west-1.amazonaws.com/1/standard", "http:///c.fifo", "mq:5672", "://", "/v", "arn:aws:sns:eu-west-1:1:standard", "arn:aws:sqs:eu-west-1:1:c.fifo"} {
 		if err := new(outside).choose("", broker, nil); err == nil || !strings.Contains(err.Error(), "--broker: give the URL") {
 			t.Errorf("--broker %s: %v", broker, err)
 		}
@@ -83,10 +84,12 @@ func TestIncompleteServerURLsAreRefused(t *testing.T) {
 
 // SQS cannot keep a copy of every message: --record is refused before anything starts.
 func TestRecordIsRefusedWithSQS(t *testing.T) {
-	var out, said bytes.Buffer
-	code := run(t.Context(), []string{"--record", "--broker", "http://127.0.0.1:7/1/c.fifo"}, &out, &said, nil)
-	if code != exitUsage || !strings.Contains(said.String(), "--record: an SQS queue has one reader") || out.Len() > 0 {
-		t.Errorf("%d %s %s", code, out.String(), said.String())
+	for broker, want := range map[string]string{"http://127.0.0.1:7/1/c.fifo": "an SQS queue has one reader", "arn:aws:sns:eu-west-1:1:c.fifo": "SNS topic has one reader"} {
+		var out, said bytes.Buffer
+		code := run(t.Context(), []string{"--record", "--broker", broker}, &out, &said, nil)
+		if code != exitUsage || !strings.Contains(said.String(), "--record: ") || !strings.Contains(said.String(), want) || out.Len() > 0 {
+			t.Errorf("%d %s %s", code, out.String(), said.String())
+		}
 	}
 }
 

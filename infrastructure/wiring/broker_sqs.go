@@ -40,11 +40,10 @@ type snsBroker struct{}
 func (snsBroker) name() string { return sqs.TopicBrokerName }
 
 func (snsBroker) open(_ Params, cfg *config.Relay, _ string) (operator.Broker, error) {
-	found, err := awsConfig(cfg.SNS.Region(), cfg.SNS.Endpoint)
+	topics, queues, err := SNSClients(cfg.SNS)
 	if err != nil {
 		return operator.Broker{}, err
 	}
-	topics, queues := sns.NewFromConfig(found), awssqs.NewFromConfig(found)
 	return operator.Broker{
 		Broker: sqs.NewTopicRelayBroker(topics, cfg.SNS.TopicARN, cfg.SNS.Source),
 		Doctor: doctor.NewTopic(cfg.SNS, topics, queues), DeadLetters: sqs.NewTopicDeadLetters(topics, queues, cfg.SNS.TopicARN),
@@ -60,6 +59,12 @@ var pings = http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 *
 func SQSClient(cfg config.SQS) (*awssqs.Client, error) {
 	found, err := awsConfig(cfg.Region, cfg.Endpoint)
 	return awssqs.NewFromConfig(found), err
+}
+
+// SNSClients returns clients of SNS and of the SQS of its queues, as SQSClient does.
+func SNSClients(cfg config.SNS) (*sns.Client, *awssqs.Client, error) {
+	found, err := awsConfig(cfg.Region(), cfg.Endpoint)
+	return sns.NewFromConfig(found), awssqs.NewFromConfig(found), err
 }
 
 func awsConfig(region string, endpoint config.Address) (aws.Config, error) {

@@ -34,15 +34,18 @@ func TestFeedboxDevWithRabbitMQ(t *testing.T) {
 	walkOfDev(t, nil, openPostgres(t).url, rabbitServer.get(t).URL)
 }
 
-// The same with their events in SQS. A queue has no second reader that could record them, so
-// the test reads the output of the demo consumer.
+// The same with their events in SQS, and in a topic of SNS. A queue has no second reader that could
+// record them, so the test reads the output of the demo consumer.
 func TestFeedboxDevWithSQS(t *testing.T) {
 	t.Parallel()
-	queue := sqsServer.get(t) + "/123456789012/dev.fifo"
-	dev, e := testkit.StartDevWith(t, testkit.Build(t), []string{"AWS_ACCESS_KEY_ID=a", "AWS_SECRET_ACCESS_KEY=b"}, testkit.AnyPorts("--ephemeral", "--broker", queue)...)
-	load := &testkit.Workload{Base: e.API, Client: testkit.HTTPClient(t, 4), Contacts: 5, Changes: 60, Writers: 4, Seed: 1}
-	must(t, load.Run(t.Context()))
-	testkit.Eventually(t, time.Minute, "sixty events", func() bool { return strings.Count(dev.Output(), "\nevent Contact") == 60 })
+	address := sqsServer.get(t)
+	for _, broker := range []string{address + "/123456789012/dev.fifo", "arn:aws:sns:eu-west-1:123456789012:dev-topic.fifo"} {
+		environ := append([]string{"AWS_ENDPOINT_URL=" + address}, inAWS...)
+		dev, e := testkit.StartDevWith(t, testkit.Build(t), environ, testkit.AnyPorts("--ephemeral", "--broker", broker)...)
+		load := &testkit.Workload{Base: e.API, Client: testkit.HTTPClient(t, 4), Contacts: 5, Changes: 60, Writers: 4, Seed: 1}
+		must(t, load.Run(t.Context()))
+		testkit.Eventually(t, time.Minute, "sixty events", func() bool { return strings.Count(dev.Output(), "\nevent Contact") == 60 })
+	}
 }
 
 // walkOfDev runs the walk with the variables in environ and expects the given lines in the

@@ -17,7 +17,6 @@ import (
 	"encoding/json"
 	"io/fs"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -53,9 +52,10 @@ type Explorer struct {
 	faults faults
 }
 
-// New creates the clients without connecting. userAgent is the prefix of the user agent of its
-// calls to Cosmos DB. The caller must close the emulators.
-func New(cosmos *cosmosemu.Server, bus *busemu.Server, userAgent string) (*Explorer, error) {
+// New creates the clients without connecting. management sends requests to bus.AdminURL, because the SDK
+// expects that API at the address of the broker. userAgent is the prefix of the user agent of its calls
+// to Cosmos DB. The caller must close the emulators.
+func New(cosmos *cosmosemu.Server, bus *busemu.Server, management policy.Policy, userAgent string) (*Explorer, error) {
 	e := &Explorer{cosmos: cosmos, bus: bus, sender: bus.Client()}
 	credential, err := azcosmos.NewKeyCredential(cosmos.Key())
 	if err != nil {
@@ -68,7 +68,10 @@ func New(cosmos *cosmosemu.Server, bus *busemu.Server, userAgent string) (*Explo
 	if err != nil {
 		return nil, err
 	}
-	if e.admin, err = adminOf(bus); err != nil {
+	e.admin, err = admin.NewClientFromConnectionString(bus.ConnectionString(), &admin.ClientOptions{
+		ClientOptions: azcore.ClientOptions{PerRetryPolicies: []policy.Policy{management}},
+	})
+	if err != nil {
 		return nil, err
 	}
 	e.faults = newFaults(cosmos, bus, userAgent)
@@ -83,28 +86,6 @@ func (e *Explorer) Sections(faults bool) []page.Section {
 		sections = append(sections, e.faultsSection())
 	}
 	return sections
-}
-
-// adminOf returns the vendor's client of the emulator's admin API. It redirects the requests,
-// because the SDK expects that API at the address of the broker.
-func adminOf(bus *busemu.Server) (*admin.Client, error) {
-	base, err := url.Parse(bus.AdminURL())
-	if err != nil {
-		return nil, err
-	}
-	return admin.NewClientFromConnectionString(bus.ConnectionString(), &admin.ClientOptions{
-		ClientOptions: azcore.ClientOptions{PerRetryPolicies: []policy.Policy{redirect{base}}},
-	})
-}
-
-// redirect sends requests to another address.
-type redirect struct{ base *url.URL }
-
-// Do implements policy.Policy.
-func (r redirect) Do(req *policy.Request) (*http.Response, error) {
-	raw := req.Raw()
-	raw.URL.Scheme, raw.URL.Host, raw.Host = r.base.Scheme, r.base.Host, r.base.Host
-	return req.Next()
 }
 
 // pretty indents JSON; other text stays unchanged.

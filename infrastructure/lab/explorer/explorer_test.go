@@ -20,6 +20,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/page"
+	"feedbox/infrastructure/process/azure"
 )
 
 const agent = "explorer-test"
@@ -43,7 +44,9 @@ func newSite(t *testing.T, options ...*cosmosemu.Options) *site {
 		Name: "all", RequiresSession: true, Rules: []busemu.Rule{{Name: "big", Filter: busemu.Filter{Kind: busemu.SQLFilter, Expression: "size > 3"}}},
 	}}}))
 	check(t, s.bus.CreateQueue(t.Context(), busemu.Queue{Name: "jobs", MaxDeliveryCount: 1}))
-	e, err := New(s.cosmos, s.bus, agent)
+	management, err := azure.Redirect(s.bus.AdminURL())
+	check(t, err)
+	e, err := New(s.cosmos, s.bus, management, agent)
 	check(t, err)
 	p, err := page.New(&page.Options{Actions: true, Sections: e.Sections(true)})
 	check(t, err)
