@@ -1,7 +1,6 @@
 package query
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -26,14 +25,8 @@ var convertFunctions = map[string]function{
 			return decodedValue(a[0].raw)
 		case String:
 			return a[0]
-		case Array, Object:
-			var b bytes.Buffer
-			if json.Compact(&b, a[0].raw) != nil {
-				return Value{}
-			}
-			return decodedValue(b.Bytes())
 		default:
-			return decodedValue(a[0].AppendJSON(nil))
+			return decodedValue(appendCompact(nil, a[0]))
 		}
 	}},
 	"STRINGJOIN": {min: 2, max: 2, apply: func(a []Value) Value {
@@ -118,4 +111,35 @@ var typeFunctions = map[string]function{
 
 func is(test func(Value) bool) function {
 	return function{min: 1, max: 1, lenient: true, apply: func(a []Value) Value { return boolValue(test(a[0])) }}
+}
+
+// appendCompact writes a value without blanks, and numbers as if they were computed, because the service
+// does not keep their spelling.
+func appendCompact(dst []byte, v Value) []byte {
+	switch v.kind {
+	case Number:
+		return appendNumber(dst, v.Float())
+	case Array:
+		dst = append(dst, '[')
+		for x := range items(v.raw) {
+			dst = append(appendCompact(dst, x), ',')
+		}
+		return closed(dst, ']')
+	case Object:
+		dst = append(dst, '{')
+		for key, x := range members(v.raw) {
+			dst = append(appendCompact(append(appendString(dst, key), ':'), x), ',')
+		}
+		return closed(dst, '}')
+	default:
+		return v.AppendJSON(dst)
+	}
+}
+
+// closed replaces the last comma, if there is one, by a closing bracket.
+func closed(dst []byte, end byte) []byte {
+	if last := len(dst) - 1; dst[last] == ',' {
+		dst = dst[:last]
+	}
+	return append(dst, end)
 }

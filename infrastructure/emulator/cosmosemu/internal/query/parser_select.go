@@ -94,8 +94,8 @@ func (p *parser) selectList() {
 			it.alias = p.name("an alias name")
 		}
 		it.name = it.alias
-		if at, ok := it.expr.(*path); ok && it.name == "" {
-			it.name = at.lastName()
+		if it.name == "" {
+			it.name = memberName(it.expr)
 		}
 		if it.name == "" {
 			unnamed++
@@ -111,6 +111,19 @@ func (p *parser) selectList() {
 			return
 		}
 	}
+}
+
+// memberName returns the name of the property that an expression reads, of a path or of a computed value.
+func memberName(e expr) string {
+	switch e := e.(type) {
+	case *path:
+		return e.lastName()
+	case *member:
+		if name, ok := e.index.(*literal); ok && name.v.kind == String {
+			return name.v.Text()
+		}
+	}
+	return ""
 }
 
 func (p *parser) where() {

@@ -34,6 +34,8 @@ func TestRows(t *testing.T) {
 		{`SELECT c["a"].b, c['a']["value"] AS v FROM c`, `{"b":2,"v":3}`},
 		{`SELECT c["x-y"], c.arr[0], c.arr[1] FROM c`, `{"x-y":1,"$1":7,"$2":8}`},
 		{`SELECT 1, c.id, 'x' AS s, 2 + 3 FROM c`, `{"$1":1,"id":"1","s":"x","$2":5}`},
+		{`SELECT {"y": c.id}.y, {"z": 1}["z"], [c.id][0] FROM c`, `{"y":"1","z":1,"$1":"1"}`},
+		{`SELECT (SELECT c.id WHERE c.a.b = 2).id, (SELECT c.arr AS l)["l"][1] FROM c`, `{"id":"1","$1":8}`},
 		{`SELECT c.nope, c.id FROM c`, `{"id":"1"}`},
 		{`SELECT c.nope FROM c`, `{}`},
 		{`SELECT VALUE c.nope FROM c`, ``},
