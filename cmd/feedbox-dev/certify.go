@@ -52,10 +52,8 @@ func certifyCommand(out, errOut io.Writer, environ []string) *cobra.Command {
 		Long: `Check the assumptions about Azure (UNVERIFIED.md) and the promises of the outbox on a
 Cosmos DB account and a Service Bus namespace, and write a report as JSON and HTML.
 
-It creates a database of 1,000 RU/s and two topics with a name of the run, plays all
-scripts, changes contacts while it kills its relays with kill -9, verifies the
-messages, and removes everything, also after Ctrl-C. The account and the namespace
-are those of the environment, as for feedbox relay:
+It removes everything that it creates, also after Ctrl-C. The account and the
+namespace are those of the environment, as for feedbox relay:
 
   FEEDBOX_COSMOS_ENDPOINT, FEEDBOX_COSMOS_KEY   with the account's key
   FEEDBOX_SERVICEBUS_CONNECTION_STRING          with the Manage right
@@ -158,7 +156,7 @@ func (c *certifying) prepare() error {
 		}
 		c.Merge = certify.Merger(identity, c.resourceID, nil)
 	}
-	c.API = c.startAPI
+	c.API, c.Version = c.withAPI, console.Version()
 	c.Relay = func(name, instance string) *exec.Cmd { return relayWith(c.settings(name, name+"-"+instance)) }
 	c.Documents = func(ctx context.Context, name string, visit func(raw []byte) error) error {
 		return emulatedCosmos{}.documents(ctx, &endpoints{CosmosEndpoint: c.Endpoint, CosmosKey: c.key, Database: name, Container: data, Parked: parked}, visit)
@@ -207,35 +205,26 @@ func (c *certifying) settings(name, instance string) []string {
 		"FEEDBOX_API_LISTEN=127.0.0.1:0", "FEEDBOX_API_RATE_LIMIT=0", "FEEDBOX_API_DRAIN_DELAY=0s", "FEEDBOX_API_TOKEN_KEYS="+base64.StdEncoding.EncodeToString([]byte(tokenKey)))
 }
 
-// startAPI implements certify.Options.
-func (c *certifying) startAPI(ctx context.Context, name string) (base string, stop func() error, err error) {
+// withAPI implements certify.Options.
+func (c *certifying) withAPI(ctx context.Context, name string, use func(ctx context.Context, base string) error) error {
 	cfg, err := config.LoadAPI(c.settings(name, ""))
 	if err != nil {
-		return "", nil, err
+		return err
 	}
 	log, err := telemetry.NewLogger(c.errOut, &telemetry.LogOptions{Level: cfg.Log.Level, NoColor: true})
 	if err != nil {
-		return "", nil, err
+		return err
 	}
 	sockets, err := wiring.Listen(ctx, cfg.Listen, cfg.OpsListen)
 	if err != nil {
-		return "", nil, err
+		return err
 	}
+	defer func() { _ = sockets.Close() }() // the API has closed them, if it has started
 	app := fx.New(wiring.API(cfg, wiring.Params{Sockets: sockets, Log: log, Version: console.Version(), CosmosTransport: c.Served}))
-	running, end := context.WithCancel(context.WithoutCancel(ctx))
-	started, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- wiring.Run(running, app, func() { close(started) }) }()
-	stop = func() error {
-		end()
-		return <-ended
-	}
-	select {
-	case <-started:
-		return "http://" + sockets.API.Addr().String(), stop, nil
-	case err := <-ended:
-		end()
-		return "", nil, errors.Join(err, sockets.Close())
-	}
+	api := func(ctx context.Context, started func()) error { return wiring.Run(ctx, app, started) }
+	return runAll(ctx, []func(ctx context.Context, started func()) error{api}, func(ctx context.Context) error {
+		return use(ctx, "http://"+sockets.API.Addr().String())
+	})
 }
 
 // secrets returns everything that the report must not contain.

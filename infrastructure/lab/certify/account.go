@@ -11,20 +11,16 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 
-	"feedbox/infrastructure/lab/wire"
 	"feedbox/infrastructure/lab/wire/cosmoswire"
 )
 
 // namePrefix begins the names of all databases and topics of runs.
 const namePrefix = "feedbox-certify-"
-
-// newName returns the name of a run.
-func newName(now time.Time) string {
-	return namePrefix + now.UTC().Format("20060102-150405-") + wire.RandomName()
-}
 
 // throughput is the one of the database, in RU/s. Its containers share it.
 const throughput = 1000
@@ -49,36 +45,31 @@ var errNothing = errors.New("nothing was created")
 func (a *Account) create(ctx context.Context, name string, containers []azcosmos.ContainerProperties) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	shared := azcosmos.NewManualThroughputProperties(throughput)
-	_, err := a.Cosmos.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: name}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
-	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok && reply.StatusCode < http.StatusInternalServerError {
-		return fmt.Errorf("%w: the database %s was refused: %w", errNothing, name, err)
-	}
-	if err != nil {
-		return fmt.Errorf("create the database %s: %w", name, err)
-	}
 	db, err := a.Cosmos.NewDatabase(name)
 	if err != nil {
 		return err
 	}
-	for _, c := range containers {
-		if _, err := db.CreateContainer(ctx, c, nil); err != nil {
-			return fmt.Errorf("create the container %s: %w", c.ID, err)
-		}
+	shared := azcosmos.NewManualThroughputProperties(throughput)
+	_, err = a.Cosmos.CreateDatabase(ctx, azcosmos.DatabaseProperties{ID: name}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &shared})
+	if reply, ok := errors.AsType[*azcore.ResponseError](err); ok && reply.StatusCode < http.StatusInternalServerError {
+		return fmt.Errorf("%w: the database %s was refused: %w", errNothing, name, err)
+	}
+	for i := 0; err == nil && i < len(containers); i++ {
+		_, err = db.CreateContainer(ctx, containers[i], nil)
 	}
 	for _, topic := range topics(name) {
-		if _, err := a.Admin.CreateTopic(ctx, topic, &admin.CreateTopicOptions{Properties: &admin.TopicProperties{
-			RequiresDuplicateDetection: new(true), DuplicateDetectionHistoryTimeWindow: new("PT10M"), AutoDeleteOnIdle: new(idleDeletion),
-		}}); err != nil {
-			return fmt.Errorf("create the topic %s: %w", topic, err)
+		if err == nil {
+			_, err = a.Admin.CreateTopic(ctx, topic, &admin.CreateTopicOptions{Properties: &admin.TopicProperties{
+				RequiresDuplicateDetection: new(true), DuplicateDetectionHistoryTimeWindow: new("PT10M"), AutoDeleteOnIdle: new(idleDeletion),
+			}})
 		}
-		if _, err := a.Admin.CreateSubscription(ctx, topic, subscription, &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{
-			RequiresSession: new(true), DeadLetteringOnMessageExpiration: new(true),
-		}}); err != nil {
-			return fmt.Errorf("create the subscription of %s: %w", topic, err)
+		if err == nil {
+			_, err = a.Admin.CreateSubscription(ctx, topic, subscription, &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{
+				RequiresSession: new(true), DeadLetteringOnMessageExpiration: new(true),
+			}})
 		}
 	}
-	return nil
+	return err // it names the request
 }
 
 func topics(name string) []string { return []string{name, name + wireTopic} }
@@ -87,22 +78,23 @@ func topics(name string) []string { return []string{name, name + wireTopic} }
 func (a *Account) Remove(ctx context.Context, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
-	var errs []error
-	keep := func(what string, err error) {
-		if reply, ok := errors.AsType[*azcore.ResponseError](err); err != nil && (!ok || reply.StatusCode != http.StatusNotFound) {
-			errs = append(errs, fmt.Errorf("%s is left behind: %w", what, err))
-		}
-	}
 	db, err := a.Cosmos.NewDatabase(name)
 	if err == nil {
 		_, err = db.Delete(ctx, nil)
 	}
-	keep("database "+name, err)
+	errs := []error{leftBehind("database "+name, err)}
 	for _, topic := range topics(name) {
 		_, err := a.Admin.DeleteTopic(ctx, topic, nil)
-		keep("topic "+topic, err)
+		errs = append(errs, leftBehind("topic "+topic, err))
 	}
 	return errors.Join(errs...)
+}
+
+func leftBehind(what string, err error) error {
+	if reply, ok := errors.AsType[*azcore.ResponseError](err); err == nil || ok && reply.StatusCode == http.StatusNotFound {
+		return nil
+	}
+	return fmt.Errorf("%s is left behind: %w", what, err)
 }
 
 // Leftovers returns the names of the runs that have a database or a topic. One of them may be running.
@@ -110,18 +102,13 @@ func (a *Account) Leftovers(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
 	defer cancel()
 	var names []string
-	add := func(name string) {
-		if strings.HasPrefix(name, namePrefix) {
-			names = append(names, strings.TrimSuffix(name, wireTopic))
-		}
-	}
 	for pages := a.Cosmos.NewQueryDatabasesPager("SELECT * FROM root", nil); pages.More(); {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return nil, fmt.Errorf("list the databases: %w", err)
 		}
 		for _, db := range page.Databases {
-			add(db.ID)
+			names = append(names, db.ID)
 		}
 	}
 	for pages := a.Admin.NewListTopicsPager(nil); pages.More(); {
@@ -130,11 +117,11 @@ func (a *Account) Leftovers(ctx context.Context) ([]string, error) {
 			return nil, fmt.Errorf("list the topics: %w", err)
 		}
 		for _, topic := range page.Topics {
-			add(topic.TopicName)
+			names = append(names, strings.TrimSuffix(topic.TopicName, wireTopic))
 		}
 	}
 	slices.Sort(names)
-	return slices.Compact(names), nil
+	return slices.Compact(slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, namePrefix) })), nil
 }
 
 // ListPrice is the price of 100 RU/s for an hour in US dollars, as listed for one US region in 2025. An
@@ -180,4 +167,37 @@ func (o *Options) affordable() time.Duration {
 		took += time.Hour
 	}
 	return took
+}
+
+// management is Azure Resource Manager. The version of its API is the first one with merges on request.
+const (
+	management   = "https://management.azure.com"
+	mergeVersion = "2026-04-01-preview"
+)
+
+// Merger returns a function that requests the merge of a container's ranges, for Options.Merge. The
+// identity needs the right to write the account with this resource id (/subscriptions/...), and the
+// account must allow merges.
+func Merger(identity azcore.TokenCredential, resourceID string, options *policy.ClientOptions) func(ctx context.Context, database, container string) error {
+	pipeline := runtime.NewPipeline("feedbox-certify", "1", runtime.PipelineOptions{
+		PerRetry: []policy.Policy{runtime.NewBearerTokenPolicy(identity, []string{management + "/.default"}, nil)},
+	}, options)
+	return func(ctx context.Context, database, container string) error {
+		req, err := runtime.NewRequest(ctx, http.MethodPost, management+"/"+strings.Trim(resourceID, "/")+"/sqlDatabases/"+database+"/containers/"+container+"/partitionMerge?api-version="+mergeVersion)
+		if err == nil {
+			err = runtime.MarshalAsJSON(req, map[string]bool{"isDryRun": false})
+		}
+		if err != nil {
+			return err
+		}
+		reply, err := pipeline.Do(req)
+		if err != nil {
+			return err
+		}
+		defer reply.Body.Close()
+		if !runtime.HasStatusCode(reply, http.StatusOK, http.StatusAccepted) { // the script waits for the end
+			return runtime.NewResponseError(reply)
+		}
+		return nil
+	}
 }

@@ -41,13 +41,14 @@ type Options struct {
 	Price                      float64                        // US dollars of 100 RU/s for an hour
 	// Patience is how long missing events are awaited after the last message.
 	Patience time.Duration
-	Emulator bool // the account is our emulator, whose control endpoint splits, merges and throttles
-	Splits   bool // scripts may split ranges, which costs 13,000 RU/s each
+	Version  string // of this program
+	Emulator bool   // the account is our emulator, whose control endpoint splits, merges and throttles
+	Splits   bool   // scripts may split ranges, which costs 13,000 RU/s each
 	// Merge requests a merge of a container's ranges. Default: no script merges on an account.
 	Merge func(ctx context.Context, database, container string) error
 
-	// API starts the contacts API on the database of the run, and returns its base URL.
-	API func(ctx context.Context, name string) (base string, stop func() error, err error)
+	// API runs the contacts API on the database of the run while use runs.
+	API func(ctx context.Context, name string, use func(ctx context.Context, base string) error) error
 	// Relay returns the command of a relay process, which must end when its standard input ends.
 	Relay func(name, instance string) *exec.Cmd
 	// Documents visits the documents of the run.
@@ -93,14 +94,17 @@ func Run(ctx context.Context, o *Options) (r *Report, err error) {
 	}{
 		{"creating the database and the topics " + r.Run, func(ctx context.Context, r *Report) error { return o.create(ctx, r.Run, o.Containers) }},
 		{fmt.Sprintf("playing %d scripts", len(cosmoswire.Scripts)+len(buswire.Scripts)), o.play},
-		{fmt.Sprintf("load for %v, %g changes a second", o.Duration, o.Rate), o.load},
+		{fmt.Sprintf("load for %v, %g changes a second", o.Duration, o.Rate), func(ctx context.Context, r *Report) error {
+			return o.API(ctx, r.Run, func(ctx context.Context, base string) error { return o.load(ctx, r, base) })
+		}},
 	} {
 		o.Log("%s", stage.does)
-		if err := stage.run(ctx, r); err != nil && ctx.Err() == nil {
-			return r, fmt.Errorf("%s: %w", stage.does, err)
-		}
+		err := stage.run(ctx, r)
 		if ctx.Err() != nil {
-			return r, fmt.Errorf("%s: %w", stage.does, context.Cause(ctx))
+			err = context.Cause(ctx)
+		}
+		if err != nil {
+			return r, fmt.Errorf("%s: %w", stage.does, err)
 		}
 	}
 	return r, nil
@@ -145,12 +149,7 @@ func (o *Options) play(ctx context.Context, r *Report) error {
 }
 
 // load changes contacts while relays are killed, and verifies the messages.
-func (o *Options) load(ctx context.Context, r *Report) (err error) {
-	base, stopAPI, err := o.API(ctx, r.Run)
-	if err != nil {
-		return fmt.Errorf("start the API: %w", err)
-	}
-	defer func() { err = errors.Join(err, stopAPI()) }()
+func (o *Options) load(ctx context.Context, r *Report, base string) (err error) {
 	group := &relays{command: func(instance string) *exec.Cmd { return o.Relay(r.Run, instance) }}
 	defer func() {
 		err = errors.Join(err, group.stop(ctx))

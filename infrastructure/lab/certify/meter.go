@@ -2,6 +2,7 @@ package certify
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,19 +19,13 @@ type Meter struct {
 	next policy.Transporter
 
 	mu         sync.Mutex // guards the fields below
-	operations map[string]*operation
+	operations map[string]*Operation
 	versions   map[string]string
-}
-
-type operation struct {
-	throttled, failed int
-	charges           []float64
-	latencies         []time.Duration
 }
 
 // NewMeter returns a meter of requests that next sends.
 func NewMeter(next policy.Transporter) *Meter {
-	return &Meter{next: next, operations: map[string]*operation{}, versions: map[string]string{}}
+	return &Meter{next: next, operations: map[string]*Operation{}, versions: map[string]string{}}
 }
 
 // Do implements policy.Transporter.
@@ -41,17 +36,16 @@ func (m *Meter) Do(req *http.Request) (*http.Response, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	name := operationOf(req)
-	o := m.operations[name]
-	if o == nil {
-		o = &operation{}
-		m.operations[name] = o
+	if m.operations[name] == nil {
+		m.operations[name] = &Operation{Name: name}
 	}
+	o := m.operations[name]
 	o.latencies = append(o.latencies, took)
 	switch {
 	case err != nil || reply.StatusCode >= http.StatusInternalServerError:
-		o.failed++
+		o.Failed++
 	case reply.StatusCode == http.StatusTooManyRequests:
-		o.throttled++
+		o.Throttled++
 	}
 	if err != nil {
 		return nil, err
@@ -98,27 +92,28 @@ type Operation struct {
 	MedianRU  float64 `json:"medianRU"`
 	MaxRU     float64 `json:"maxRU"`
 	Latency   Latency `json:"latency"`
+
+	charges   []float64
+	latencies []time.Duration
 }
 
-// report returns all operations, by name, and the versions of the service.
+// report returns all operations, by name, and adds the versions of the service.
 func (m *Meter) report(by string, versions map[string]string) []Operation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	maps.Copy(versions, m.versions)
 	var all []Operation
-	for name, o := range m.operations {
-		one := Operation{By: by, Name: name, Requests: len(o.latencies), Throttled: o.throttled, Failed: o.failed, Latency: latencyOf(name, o.latencies)}
-		slices.Sort(o.charges)
-		for _, charge := range o.charges {
-			one.RU += charge
+	for _, name := range slices.Sorted(maps.Keys(m.operations)) {
+		o := *m.operations[name]
+		o.By, o.Requests, o.Latency = by, len(o.latencies), latencyOf(name, o.latencies)
+		charges := slices.Sorted(slices.Values(o.charges))
+		for _, charge := range charges {
+			o.RU += charge
 		}
-		if n := len(o.charges); n > 0 {
-			one.MedianRU, one.MaxRU = o.charges[n/2], o.charges[n-1]
+		if n := len(charges); n > 0 {
+			o.MedianRU, o.MaxRU = charges[n/2], charges[n-1]
 		}
-		all = append(all, one)
+		all = append(all, o)
 	}
-	for name, version := range m.versions {
-		versions[name] = version
-	}
-	slices.SortFunc(all, func(a, b Operation) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }

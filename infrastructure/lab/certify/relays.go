@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
-	"sync"
 	"time"
 
 	"feedbox/infrastructure/lab/playground"
@@ -29,7 +28,6 @@ type Kill struct {
 type relays struct {
 	command func(instance string) *exec.Cmd
 	running [relayCount]*playground.Process
-	waits   sync.WaitGroup // for all processes
 	started int
 	kills   []Kill
 }
@@ -37,10 +35,7 @@ type relays struct {
 func (r *relays) start(place int) (err error) {
 	r.started++
 	name := fmt.Sprintf("relay-%d", r.started)
-	r.waits.Add(1)
-	if r.running[place], err = playground.StartProcess(name, r.command(name), r.waits.Done); err != nil {
-		r.waits.Done()
-	}
+	r.running[place], err = playground.StartProcess(name, r.command(name), nil)
 	return err
 }
 
@@ -65,19 +60,15 @@ func (r *relays) kill(ctx context.Context, seed int64, mean time.Duration, log f
 }
 
 // stop ends all processes, and kills those that do not end in time.
-func (r *relays) stop(ctx context.Context) error {
+func (r *relays) stop(ctx context.Context) (err error) {
 	limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
-	var errs [relayCount]error
-	var stops sync.WaitGroup
-	for place, p := range r.running {
+	for _, p := range r.running {
 		if p != nil {
-			stops.Go(func() { errs[place] = p.End(limit) })
+			err = errors.Join(err, p.End(limit))
 		}
 	}
-	stops.Wait()
-	r.waits.Wait()
-	return errors.Join(errs[:]...)
+	return err
 }
 
 // pause waits, and reports whether ctx is still alive.

@@ -84,29 +84,21 @@ func latencyOf(name string, all []time.Duration) Latency {
 }
 
 func newReport(o *Options) *Report {
-	now := time.Now()
+	now := time.Now().UTC()
 	return &Report{
-		Format: 1, Run: newName(now), Began: now.UTC().Truncate(time.Second), Emulator: o.Emulator, Versions: versions(),
+		Format: 1, Run: namePrefix + now.Format("20060102-150405-") + wire.RandomName(), Began: now.Truncate(time.Second), Emulator: o.Emulator, Versions: versions(o),
 		Load: Load{Duration: o.Duration, Rate: o.Rate, Seed: o.Seed, Kills: []Kill{}},
 	}
 }
 
 // versions returns those of this program and of the SDKs it uses.
-func versions() map[string]string {
-	all := map[string]string{"Go": runtime.Version()}
-	build, ok := debug.ReadBuildInfo()
-	if !ok {
-		return all
-	}
-	all["Feedbox"] = build.Main.Version
-	for _, setting := range build.Settings {
-		if setting.Key == "vcs.revision" {
-			all["Feedbox commit"] = setting.Value
-		}
-	}
-	for _, dep := range build.Deps {
-		if strings.HasPrefix(dep.Path, "github.com/Azure/") {
-			all[strings.TrimPrefix(dep.Path, "github.com/Azure/")] = dep.Version
+func versions(o *Options) map[string]string {
+	all := map[string]string{"Go": runtime.Version(), "Feedbox": o.Version}
+	if build, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range build.Deps {
+			if sdk, is := strings.CutPrefix(dep.Path, "github.com/Azure/"); is {
+				all[sdk] = dep.Version
+			}
 		}
 	}
 	return all
@@ -163,18 +155,11 @@ func (r *Report) Write(folder string, secrets, addresses []string) (files []stri
 		}
 	}
 	var masked Report
-	if err := json.Unmarshal(text, &masked); err != nil {
-		return nil, fmt.Errorf("mask the report: %w", err)
-	}
 	var page bytes.Buffer
-	if err := html.Execute(&page, &masked); err != nil {
-		return nil, fmt.Errorf("write the report as HTML: %w", err)
+	if err := errors.Join(json.Unmarshal(text, &masked), html.Execute(&page, &masked)); err != nil {
+		return nil, fmt.Errorf("mask the report and write it as HTML: %w", err)
 	}
-	for suffix, content := range map[string][]byte{".json": append(text, '\n'), ".html": page.Bytes()} {
-		name := filepath.Join(folder, r.Run+suffix)
-		err = errors.Join(err, os.WriteFile(name, content, 0o600))
-		files = append(files, name)
-	}
-	slices.Sort(files)
-	return files, err
+	name := filepath.Join(folder, r.Run)
+	err = errors.Join(os.WriteFile(name+".html", page.Bytes(), 0o600), os.WriteFile(name+".json", append(text, '\n'), 0o600))
+	return []string{name + ".html", name + ".json"}, err
 }

@@ -34,7 +34,7 @@ type Process struct {
 }
 
 // StartProcess starts a process in a process group of its own, so that Ctrl-C does not reach it. ended is
-// called after its end.
+// called after its end; it may be nil.
 func StartProcess(name string, cmd *exec.Cmd, ended func()) (*Process, error) {
 	p := &Process{name: name, cmd: cmd, done: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr = &p.out, &p.out
@@ -48,7 +48,9 @@ func StartProcess(name string, cmd *exec.Cmd, ended func()) (*Process, error) {
 	}
 	go func() {
 		_ = cmd.Wait() // ProcessState has the result
-		ended()
+		if ended != nil {
+			ended()
+		}
 		close(p.done)
 	}()
 	return p, nil
