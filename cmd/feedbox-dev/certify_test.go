@@ -32,7 +32,7 @@ type examined struct {
 }
 
 func emulatorsWith(ready string) []string {
-	return []string{"emulators", "--ephemeral", "--ready-file", ready, "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0"}
+	return []string{"emulators", "--ephemeral", "--ready-file", ready, "--cosmos-versions", "1h", "--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0"}
 }
 
 func startExamined(t *testing.T) *examined {
@@ -127,7 +127,7 @@ func TestCertifyReportsEveryRowAndRemovesItsResources(t *testing.T) {
 	for _, row := range r.Rows {
 		verdicts[row.ID] = row.Verdict
 	}
-	for id, want := range map[string]wire.Verdict{"C1": wire.Confirmed, "F5": wire.Confirmed, "F12": wire.Confirmed, "P2": wire.Confirmed, "P3": wire.Confirmed, "P5": wire.Confirmed, "P6": wire.Confirmed, "S1": wire.Confirmed, "S2": wire.NotReached, "G1": wire.NotReached} {
+	for id, want := range map[string]wire.Verdict{"C1": wire.Confirmed, "F5": wire.Confirmed, "F12": wire.Confirmed, "F13": wire.Confirmed, "F14": wire.Confirmed, "S13": wire.Confirmed, "P2": wire.Confirmed, "P3": wire.Confirmed, "P5": wire.Confirmed, "P6": wire.Confirmed, "S1": wire.Confirmed, "S2": wire.NotReached, "G1": wire.NotReached} {
 		if verdicts[id] != want {
 			t.Errorf("row %s is %s, want %s", id, verdicts[id], want)
 		}

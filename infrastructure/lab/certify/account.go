@@ -130,7 +130,7 @@ const ListPrice = 0.008
 
 // The other parts of an estimate.
 const (
-	otherStages = 25 * time.Minute // besides the load
+	otherStages = 36 * time.Minute // besides the load
 	splitsTake  = 4 * time.Hour
 	splitRU     = 13_000
 	namespace   = 0.0135        // US dollars of an hour of Service Bus, Standard tier

@@ -48,7 +48,7 @@ func TestReportMasksSecretsAndHosts(t *testing.T) {
 func TestRunEndsBeforeItsBudget(t *testing.T) {
 	o := &Options{Duration: 30 * time.Minute, Rate: 10, Price: ListPrice, Budget: 5}
 	took, cost := o.Estimate()
-	if took != 55*time.Minute || cost < 2*(0.08+0.0135) || cost > 0.3 {
+	if took != 66*time.Minute || cost < 2*(0.08+0.0135) || cost > 0.4 {
 		t.Errorf("%v, $%.2f", took, cost)
 	}
 	limit := o.affordable()

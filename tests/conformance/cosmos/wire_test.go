@@ -62,7 +62,7 @@ func openTarget(t *testing.T, ranges int) *cosmoswire.Target {
 	w := &cosmoswire.Target{Endpoint: os.Getenv("FEEDBOX_TEST_COSMOS_ENDPOINT"), Splits: os.Getenv("FEEDBOX_TEST_COSMOS_SPLIT") == "yes"}
 	kind, key := cmp.Or(os.Getenv("FEEDBOX_TEST_COSMOS_KIND"), "azure"), cmp.Or(os.Getenv("FEEDBOX_TEST_COSMOS_KEY"), cosmosemu.WellKnownKey)
 	if w.Endpoint == "" {
-		srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: ranges})
+		srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: ranges, VersionRetention: time.Hour})
 		kind, w.Ranges, w.Endpoint, key = "ours", ranges, srv.Endpoint(), srv.Key()
 	}
 	switch kind {

@@ -40,13 +40,22 @@ type Script struct {
 	run  func(p *probe)
 }
 
-// scriptLimit bounds a script.
+// scriptLimit bounds a script, besides the time in which one of them is idle.
 const scriptLimit = 2 * time.Minute
+
+// idle is longer than the ten minutes after which the service detaches a link. Our emulator does so only
+// if an option says so.
+func (w *Target) idle() time.Duration {
+	if w.Emulator {
+		return time.Second
+	}
+	return 10*time.Minute + 30*time.Second
+}
 
 // Play runs a script in its own sessions. It leaves no messages, except dead letters that it cannot
 // distinguish from those of others.
 func (w *Target) Play(ctx context.Context, s *Script) wire.Outcome {
-	ctx, cancel := context.WithTimeout(ctx, scriptLimit)
+	ctx, cancel := context.WithTimeout(ctx, scriptLimit+w.idle())
 	defer cancel()
 	return wire.Play("servicebus/"+s.Name, func(t *wire.Trial) {
 		p := &probe{Trial: t, Target: w, ctx: ctx, session: "s-" + wire.RandomName()}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
@@ -150,4 +151,18 @@ func messageWithoutSession(p *probe) {
 	m.SessionID = nil
 	p.check(p.sender.SendMessage(p.ctx, m, nil))
 	p.deadLetters("stray")
+}
+
+// linkIdle sends on a link that the service has detached. The client opens a new one.
+func linkIdle(p *probe) {
+	p.send(p.message("1"))
+	p.Pause(p.ctx, p.idle())
+	began := time.Now()
+	p.send(p.message("2"))
+	if took := time.Since(began); took > 10*time.Second {
+		p.Contradict("a message after an idle time of %v took %v", p.idle(), took)
+	}
+	r := p.accept(p.session)
+	defer func() { p.check(r.Close(p.ctx)) }()
+	p.complete(r, p.take(r, "1", "2")...)
 }

@@ -39,6 +39,7 @@ var Scripts = []Script{
 	{"entity-not-found", entityNotFound},
 	{"deliveries-exhausted", deliveriesExhausted},
 	{"message-without-session", messageWithoutSession},
+	{"link-idle", linkIdle}, // the last one, because it takes ten minutes
 }
 
 func acceptNextTimesOut(p *probe) {

@@ -46,7 +46,7 @@ type Script struct {
 }
 
 // Scripts has all scripts.
-var Scripts = slices.Concat(itemScripts, batchScripts, feedScripts, queryScripts, rangeScripts)
+var Scripts = slices.Concat(itemScripts, batchScripts, feedScripts, versionScripts, queryScripts, rangeScripts)
 
 // Needs returns what the script needs and the target does not have; "" if it can be played.
 func (s *Script) Needs(w *Target) string {
