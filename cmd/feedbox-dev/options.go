@@ -62,7 +62,7 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 		flags.StringVar(&o.api, "api", "127.0.0.1:8080", "address of the contacts API")
 		flags.StringVar(&o.page, "page", "127.0.0.1:8100", "address of the web page")
 		flags.StringVar(&o.store, "store", "", "database instead of the Cosmos DB emulator: postgres://user:password@host:port/database or firestore://project/database; @FILE reads it from a file")
-		flags.StringVar(&o.broker, "broker", "", "broker instead of the Service Bus emulator: amqp://user:password@host:port/vhost (RabbitMQ) the URL of an SQS FIFO queue, or the ARN of an SNS FIFO topic; @FILE reads it from a file")
+		flags.StringVar(&o.broker, "broker", "", "broker instead of the Service Bus emulator: amqp://user:password@host:port/vhost (RabbitMQ), the URL of an SQS FIFO queue, or the ARN of an SNS FIFO topic; @FILE reads it from a file")
 		flags.StringVar(&o.ops, "ops", "127.0.0.1:8090", "address of the operations endpoints (health, metrics)")
 	}
 	flags.StringVar(&o.cosmos, "cosmos", "127.0.0.1:8081", "address of the Cosmos DB emulator")
