@@ -18,9 +18,12 @@ const Noun = "contact"
 // namespace separates derived contact ids from derived ids of other kinds.
 var namespace = uuid.MustParse("5cb6a1a6-6a19-4ac5-a1f9-70b0f4bfe9c7")
 
+// UnitsOfWork begins the units of work of contacts.
+type UnitsOfWork = command.UnitsOfWork[*contact.Contact]
+
 // CommandPorts are the ports of the commands. Work, IDs and Now are required.
 type CommandPorts struct {
-	Work command.UnitsOfWork[*contact.Contact]
+	Work UnitsOfWork
 	IDs  command.IDs
 	Now  command.Clock
 	// Audit stores an audit entry with each commit.

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -10,8 +11,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
+	"feedbox/changefeed"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/failpoint"
 	"feedbox/infrastructure/store/cosmos"
 )
 
@@ -59,4 +62,35 @@ func (p Params) serviceBusNamespace(cfg config.ServiceBus) (servicebus.ClientCon
 		}
 	}
 	return c, nil
+}
+
+// failpointLeases is a lease store with failpoints around its writes. Only binaries for
+// fault tests use it; see package failpoint.
+type failpointLeases struct{ changefeed.LeaseStore }
+
+// withFailpoints returns leases, in a binary for fault tests with failpoints.
+func withFailpoints(leases changefeed.LeaseStore) changefeed.LeaseStore {
+	if !failpoint.Armed {
+		return leases
+	}
+	return failpointLeases{leases}
+}
+
+// Create implements changefeed.LeaseStore.
+func (s failpointLeases) Create(ctx context.Context, r changefeed.Record) (etag string, err error) {
+	failpoint.Here("lease-creating")
+	etag, err = s.LeaseStore.Create(ctx, r)
+	if err == nil {
+		failpoint.Here("lease-created")
+	}
+	return etag, err
+}
+
+// Replace implements changefeed.LeaseStore.
+func (s failpointLeases) Replace(ctx context.Context, r changefeed.Record) (etag string, err error) {
+	etag, err = s.LeaseStore.Replace(ctx, r)
+	if err == nil {
+		failpoint.Here("lease-renewed")
+	}
+	return etag, err
 }

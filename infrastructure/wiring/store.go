@@ -2,20 +2,22 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"strings"
 
 	"go.uber.org/fx"
 
-	"feedbox/application/command"
 	"feedbox/application/contacts"
 	"feedbox/application/mediator"
 	"feedbox/application/query"
-	"feedbox/domain/contact"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/telemetry"
 	"feedbox/infrastructure/relay/monitor"
 	"feedbox/infrastructure/store/document"
+	contactkind "feedbox/infrastructure/store/document/contacts"
+	"feedbox/infrastructure/store/recordstore"
+	contactrecords "feedbox/infrastructure/store/recordstore/contacts"
 )
 
 // stores holds the kinds of stores by the values of FEEDBOX_STORE. Only the chosen kind
@@ -47,7 +49,7 @@ type use struct {
 
 // contactStore has the adapters of the API.
 type contactStore struct {
-	work   command.UnitsOfWork[*contact.Contact]
+	work   contacts.UnitsOfWork
 	reader contacts.Reader
 	audit  query.AuditReader
 	verify func(ctx context.Context) error
@@ -63,4 +65,15 @@ func contract(e config.Event) document.EventContract {
 		Type: e.TypeMember, Types: types, ID: e.IDMember, Key: e.KeyMember, Body: e.BodyMember, Subject: e.SubjectMember,
 		Sequence: e.SequenceMember, Ordinal: e.OrdinalMember, Version: e.VersionMember, CreatedAt: e.CreatedAtMember, Traceparent: e.TraceparentMember,
 	}
+}
+
+// contactsIn returns the API's part of a record store.
+func contactsIn(store recordstore.Store, cfg *config.API, m *mediator.Mediator, verify func(ctx context.Context) error) (*contactStore, error) {
+	s := &contactStore{audit: recordstore.AuditReader{Store: store}, verify: verify}
+	var err1, err2 error
+	s.work, err1 = recordstore.NewUnitsOfWork(store, contactkind.Kind(), m, &recordstore.Options{
+		EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent,
+	})
+	s.reader, err2 = contactrecords.NewReader(store)
+	return s, errors.Join(err1, err2)
 }

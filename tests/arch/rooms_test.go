@@ -38,11 +38,11 @@ var rooms = []room{
 
 // wiringRooms lists the layers of package wiring, from the top.
 var wiringRooms = []room{
-	{"modules", []string{"page", "api", "relay", "operator"}},
-	{"kinds", []string{"store", "store_cosmos", "store_postgres", "store_firestore", "contact_records", "broker", "broker_servicebus", "broker_rabbitmq", "broker_sqs"}},
-	{"clients", []string{"clients", "failpoints"}},
+	{"modules", []string{"page", "api", "relay", "push", "operator"}},
+	{"kinds", []string{"store", "store_cosmos", "store_postgres", "store_firestore", "broker", "broker_rabbitmq", "broker_sqs"}},
+	{"clients", []string{"clients"}},
 	{"process", []string{"process", "params"}},
-	{"life", []string{"doc", "lifecycle", "stops", "signals", "garbage"}},
+	{"life", []string{"doc", "lifecycle", "stops", "signals"}},
 }
 
 func TestArrowsBetweenRoomsPointDown(t *testing.T) {

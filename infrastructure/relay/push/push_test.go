@@ -1,0 +1,428 @@
+package push
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/emulator/pipenet"
+)
+
+// bubble runs test in a synctest bubble, with a receiver that answers by serve.
+func bubble(t *testing.T, o Options, serve http.HandlerFunc, test func(t *testing.T, s *Sender)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		l, err := network.Listen("receiver:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var serving sync.WaitGroup
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			serving.Add(1)
+			defer serving.Done()
+			serve(w, r)
+		}), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+		serving.Go(func() { _ = server.Serve(l) })
+		transport := &http.Transport{DialContext: network.DialContext, MaxIdleConnsPerHost: 100}
+		o.To, o.Transport, o.Logger = "http://receiver:80/events", transport, slog.New(slog.DiscardHandler)
+		s, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			transport.CloseIdleConnections()
+			_ = server.Close()
+			serving.Wait()
+		}()
+		test(t, s)
+	})
+}
+
+func event(key string, n int64) *consumer.Event {
+	return &consumer.Event{ID: fmt.Sprintf("%s-%d", key, n), Key: key, Action: "OrderPaid", Sequence: n, Body: []byte(`{"n":1}`)}
+}
+
+// handle returns the result of s for an event within a time; errHeld if there is none.
+func handle(t *testing.T, s *Sender, within time.Duration, e *consumer.Event) error {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), within, errHeld)
+	defer cancel()
+	return s.Handle(ctx, e)
+}
+
+var errHeld = errors.New("held")
+
+func TestStatusDecidesTheOutcome(t *testing.T) {
+	for _, c := range []struct {
+		statuses []int
+		want     string
+	}{
+		{[]int{200, 201, 202, 204}, ""},
+		{[]int{409, 410, 422}, "dead letter: refused_"},
+		{[]int{300, 301, 307, 400, 401, 403, 404, 405, 413, 415}, "held"},
+		{[]int{408, 425, 429, 500, 502, 503, 504}, "held"},
+	} {
+		for _, status := range c.statuses {
+			requests := 0
+			bubble(t, Options{Attempts: 3}, func(w http.ResponseWriter, r *http.Request) {
+				if requests++; r.URL.Path != "/events" {
+					t.Errorf("%d: the redirect to %s is followed", status, r.URL.Path)
+				}
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(status)
+				_, _ = io.WriteString(w, "not today\x00\n")
+			}, func(t *testing.T, s *Sender) {
+				err := handle(t, s, 10*time.Minute, event("a", 1))
+				if got := fmt.Sprint(err); c.want == "" && err != nil || !strings.HasPrefix(got, c.want) {
+					t.Errorf("%d: %v, want %q", status, err, c.want)
+				}
+				if c.want != "held" && requests != 1 || c.want == "held" && (requests < 15 || requests > 200) {
+					t.Errorf("%d: %d requests in ten minutes", status, requests)
+				}
+				if dead, ok := errors.AsType[*consumer.DeadLetterError](err); ok && !strings.HasSuffix(dead.Description(), ": not today") {
+					t.Errorf("%d: the description has no reason of the receiver: %q", status, dead.Description())
+				}
+			})
+		}
+	}
+}
+
+// Retry-After pauses all keys until that time and spends no attempt.
+func TestRetryAfterPausesEveryKey(t *testing.T) {
+	for name, value := range map[string]func() string{
+		"seconds": func() string { return "90" },
+		"date":    func() string { return time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat) },
+		"capped":  func() string { return "99999999" },
+	} {
+		for _, status := range []int{429, 503} {
+			want := 90 * time.Second
+			if name == "capped" {
+				want = time.Hour
+			}
+			var mu sync.Mutex
+			requests := 0
+			bubble(t, Options{Attempts: 1}, func(w http.ResponseWriter, _ *http.Request) {
+				mu.Lock()
+				defer mu.Unlock()
+				if requests++; requests == 1 {
+					w.Header().Set("Retry-After", value())
+					w.WriteHeader(status)
+				}
+			}, func(t *testing.T, s *Sender) {
+				began := time.Now()
+				var keys sync.WaitGroup
+				for _, key := range []string{"a", "b", "c", "d", "e"} {
+					keys.Go(func() {
+						if key != "a" {
+							time.Sleep(time.Second) // of the bubble: after the answer to a
+						}
+						if err := handle(t, s, 2*time.Hour, event(key, 1)); err != nil {
+							t.Errorf("%s, %d: key %s: %v", name, status, key, err)
+						}
+						if waited := time.Since(began); waited < want || waited > want+5*time.Second {
+							t.Errorf("%s, %d: key %s waited %s, want %s", name, status, key, waited, want)
+						}
+					})
+				}
+				keys.Wait()
+			})
+		}
+	}
+}
+
+// A receiver that is down gets one request at a time, and no event uses an attempt.
+func TestOutageIsProbedByOneKey(t *testing.T) {
+	const outage = 10 * time.Minute
+	var mu sync.Mutex
+	down, late, inside, most := true, 0, 0, 0
+	bubble(t, Options{Attempts: 2}, func(w http.ResponseWriter, _ *http.Request) {
+		mu.Lock()
+		isDown := down
+		if inside++; isDown && time.Now().Second() > 0 {
+			late++
+			most = max(most, inside)
+		}
+		mu.Unlock()
+		if isDown {
+			time.Sleep(10 * time.Millisecond)
+			w.WriteHeader(http.StatusBadGateway)
+		}
+		mu.Lock()
+		inside--
+		mu.Unlock()
+	}, func(t *testing.T, s *Sender) {
+		time.AfterFunc(outage, func() {
+			mu.Lock()
+			defer mu.Unlock()
+			down = false
+		})
+		var keys sync.WaitGroup
+		for n := range 40 {
+			keys.Go(func() {
+				if err := handle(t, s, time.Hour, event(fmt.Sprint("key", n), 1)); err != nil {
+					t.Errorf("key %d: %v", n, err)
+				}
+			})
+		}
+		keys.Wait()
+		if most > 1 || late > 300 {
+			t.Errorf("%d requests during the outage, up to %d at a time; want one every 4 to 6 s", late, most)
+		}
+	})
+}
+
+// A key that fails alone is refused after Options.Attempts; without that option it is held.
+func TestAttemptsCountWhileOtherKeysAreAccepted(t *testing.T) {
+	for _, attempts := range []int{0, 3} {
+		bubble(t, Options{Attempts: attempts, RetryDelay: time.Second}, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Webhook-Id") == "poison-1" {
+				w.WriteHeader(http.StatusInternalServerError)
+			}
+		}, func(t *testing.T, s *Sender) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var others sync.WaitGroup
+			others.Go(func() {
+				for n := int64(1); ctx.Err() == nil; n++ {
+					_ = s.Handle(ctx, event("other", n))
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+			err := handle(t, s, 5*time.Minute, event("poison", 1))
+			cancel()
+			others.Wait()
+			if want := map[int]string{0: "held", 3: "dead letter: " + consumer.ReasonAttempts}[attempts]; !strings.HasPrefix(fmt.Sprint(err), want) {
+				t.Errorf("Attempts %d: %v, want %s", attempts, err, want)
+			}
+		})
+	}
+}
+
+// A silent receiver and an endless answer end with the timeout of the request.
+func TestEachRequestHasADeadline(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		requests := 0
+		bubble(t, Options{Timeout: 5 * time.Second}, func(w http.ResponseWriter, r *http.Request) {
+			if requests++; requests > 1 {
+				return
+			}
+			_, _ = io.Copy(io.Discard, r.Body) // then the server notices the end of the connection
+			for ; answers && r.Context().Err() == nil; time.Sleep(time.Second) {
+				_, _ = io.WriteString(w, "more")
+				_ = http.NewResponseController(w).Flush()
+			}
+			<-r.Context().Done()
+		}, func(t *testing.T, s *Sender) {
+			began := time.Now()
+			if err := handle(t, s, time.Minute, event("a", 1)); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took < 5*time.Second || took > 7*time.Second {
+				t.Errorf("answers %v: took %s", answers, took)
+			}
+		})
+	}
+}
+
+// Stop returns held events at once, so that a drain does not last as long as an outage.
+func TestStopReleasesHeldEvents(t *testing.T) {
+	bubble(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "600")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}, func(t *testing.T, s *Sender) {
+		began := time.Now()
+		time.AfterFunc(time.Second, s.Stop)
+		if err := handle(t, s, time.Hour, event("a", 1)); !errors.Is(err, errStopping) || time.Since(began) != time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// The example of the Standard Webhooks specification.
+func TestSignatureIsThatOfStandardWebhooks(t *testing.T) {
+	secret, err := ParseSecrets("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := signature(secret[0], "msg_p5jXN8AQM9LWM0D4loKWxJek", "1614265330", []byte(`{"test": 2432232314}`)); got != "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=" {
+		t.Error(got)
+	}
+}
+
+// An identity provider that fails holds events like a receiver that is down. Other statuses may refuse.
+func TestEachRequestHasAToken(t *testing.T) {
+	tokens := 0
+	authorize := func(context.Context) (string, error) {
+		if tokens++; tokens < 3 {
+			return "", errors.New("identity provider away")
+		}
+		return fmt.Sprint("Bearer ", tokens), nil
+	}
+	bubble(t, Options{Authorize: authorize, Refused: []int{400}, RetryDelayMax: time.Second, Mode: Binary, Source: "/other"}, func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer 3" && r.Header.Get("Ce-Source") == "/other" {
+			w.WriteHeader(http.StatusBadRequest)
+		}
+	}, func(t *testing.T, s *Sender) {
+		began := time.Now()
+		dead, ok := errors.AsType[*consumer.DeadLetterError](handle(t, s, time.Minute, event("a", 1)))
+		if !ok || dead.Reason != "refused_400" || time.Since(began) > 4*time.Second {
+			t.Errorf("%v after %s", dead, time.Since(began))
+		}
+	})
+}
+
+// During a rotation each request has a signature by both secrets.
+func TestEachSecretSigns(t *testing.T) {
+	secrets := [][]byte{[]byte("the old one"), []byte("the new one")}
+	bubble(t, Options{Secrets: secrets}, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		id, at, given := r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), strings.Fields(r.Header.Get("Webhook-Signature"))
+		if len(given) != 2 || given[0] != signature(secrets[0], id, at, body) || given[1] != signature(secrets[1], id, at, body) || id != "a%20-1" {
+			w.WriteHeader(http.StatusConflict)
+		}
+	}, func(t *testing.T, s *Sender) {
+		e := event("a", 1)
+		e.ID = "a -1"
+		if err := handle(t, s, time.Minute, e); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Every mode carries the same event. Data that is not JSON is sent as bytes.
+func TestModesCarryTheSameEvent(t *testing.T) {
+	e := &consumer.Event{
+		ID: "5f\n", Key: "order ü", Action: "OrderPaid", Sequence: 1 << 40, AggregateVersion: 7, CreatedAt: time.Unix(1700000000, 5e6),
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Properties: map[string]any{"cloudEvents_source": "/orders"},
+	}
+	want := map[string]string{
+		"specversion": "1.0", "id": "5f\n", "source": "/orders", "type": "OrderPaid", "time": "2023-11-14T22:13:20.005Z",
+		"partitionkey": "order ü", "keysequence": "1099511627776", "aggregateversion": "7", "traceparent": e.Traceparent,
+	}
+	for _, mode := range []Mode{Structured, Binary, Batch} {
+		for _, data := range []string{` {"a": 1.0, "b":"<&>"}`, "\x00no JSON\xff", ""} {
+			e.Body = []byte(data)
+			body, header := encode(mode, []Event{fromConsumer(e, "")})
+			got, gotData := decode(t, mode, body, header)
+			for name, value := range want {
+				if got[name] != value {
+					t.Errorf("%s: %s is %q, want %q", mode, name, got[name], value)
+				}
+			}
+			if strings.TrimSpace(gotData) != strings.TrimSpace(data) || header.Get("Traceparent") != e.Traceparent {
+				t.Errorf("%s: data %q, want %q; %v", mode, gotData, data, header)
+			}
+		}
+	}
+}
+
+// decode reads a request as a receiver does.
+func decode(t *testing.T, mode Mode, body []byte, header http.Header) (attributes map[string]string, data string) {
+	t.Helper()
+	attributes = map[string]string{}
+	if mode == Binary {
+		for name, values := range header {
+			if name, ok := strings.CutPrefix(strings.ToLower(name), "ce-"); ok {
+				attributes[name] = unescape(values[0])
+			}
+		}
+		return attributes, string(body)
+	}
+	if mode == Batch {
+		var all []json.RawMessage
+		if err := json.Unmarshal(body, &all); err != nil || len(all) != 1 {
+			t.Fatalf("batch %q: %v", body, err)
+		}
+		body = all[0]
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		t.Fatalf("%q: %v", body, err)
+	}
+	for name, raw := range members {
+		switch name {
+		case "data":
+			data = string(raw)
+		case "data_base64":
+			var decoded []byte
+			if err := json.Unmarshal(raw, &decoded); err != nil {
+				t.Fatal(err)
+			}
+			data = string(decoded)
+		default:
+			attributes[name] = textOf(raw)
+		}
+	}
+	return attributes, data
+}
+
+func unescape(s string) string {
+	var b []byte
+	for i := 0; i < len(s); i++ {
+		var c byte
+		if n, _ := fmt.Sscanf(s[i:], "%%%02X", &c); n == 1 {
+			b, i = append(b, c), i+2
+		} else {
+			b = append(b, s[i])
+		}
+	}
+	return string(b)
+}
+
+// Any event is a valid request: an invalid header would fail at every attempt and hold its key for ever.
+func FuzzEventIsAValidRequest(f *testing.F) {
+	f.Add("id", "key", "action", "00-1", []byte(`{}`), int64(1))
+	f.Add("\xff\n", "%41", `"`, "\r", []byte{0}, int64(-1))
+	f.Fuzz(func(t *testing.T, id, key, action, trace string, data []byte, n int64) {
+		e := &consumer.Event{ID: id, Key: key, Action: action, Traceparent: trace, Body: data, Sequence: n}
+		for _, mode := range []Mode{Structured, Binary, Batch} {
+			body, header := encode(mode, []Event{fromConsumer(e, "")})
+			for name, values := range header {
+				if strings.ContainsFunc(values[0], func(r rune) bool { return r < ' ' || r > '~' }) {
+					t.Errorf("%s: header %s is %q", mode, name, values[0])
+				}
+			}
+			if mode == Binary {
+				if key != "" && unescape(header.Get("Ce-Partitionkey")) != key {
+					t.Errorf("key %q is %q", key, header.Get("Ce-Partitionkey"))
+				}
+			} else if !json.Valid(body) {
+				t.Errorf("%s: %q is no JSON", mode, body)
+			}
+		}
+	})
+}
+
+func TestWrongOptionsAreRefused(t *testing.T) {
+	for _, o := range []Options{
+		{},
+		{To: "ftp://host/"},
+		{To: "https://user:password@host/"},
+		{To: "https://host", Mode: "xml"},
+		{To: "https://host", Attempts: -1},
+		{To: "https://host", Mode: Binary, Secrets: [][]byte{{1}}},
+		{To: "https://host", RetryDelay: time.Hour},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%+v was accepted", o)
+		}
+	}
+	for _, text := range []string{"short", "whsec_%%%", "whsec_c2hvcnQ="} {
+		if _, err := ParseSecrets(text); err == nil || strings.Contains(err.Error(), text) {
+			t.Errorf("secret %q: %v", text, err)
+		}
+	}
+	if keys, err := ParseSecrets("whsec_" + strings.Repeat("QUJD", 8) + ", " + strings.Repeat("x", 24)); err != nil || len(keys) != 2 || string(keys[0]) != strings.Repeat("ABC", 8) || !slices.Equal(keys[1], []byte(strings.Repeat("x", 24))) {
+		t.Errorf("%q, %v", keys, err)
+	}
+}
