@@ -22,7 +22,8 @@ type process struct {
 	load func() ([]config.Setting, error)
 }
 
-// processes returns the named processes; all if names is empty.
+// processes returns the named process. Without a name these are api, relay and console, because push and
+// feed have required variables that an installation without them does not set.
 func (p *program) processes(names []string) []process {
 	telemetry := config.OpenTelemetrySettings(p.environ)
 	all := []process{
@@ -38,9 +39,17 @@ func (p *program) processes(names []string) []process {
 			c, err := config.LoadConsole(p.environ)
 			return c.Settings(), err
 		}},
+		{string(processPush), func() ([]config.Setting, error) {
+			c, err := config.LoadPush(p.environ)
+			return append(c.Settings(), telemetry...), err
+		}},
+		{string(processFeed), func() ([]config.Setting, error) {
+			c, err := config.LoadFeed(p.environ)
+			return append(c.Settings(), telemetry...), err
+		}},
 	}
 	if len(names) == 0 {
-		return all
+		return all[:3]
 	}
 	for _, one := range all {
 		if one.name == names[0] {
@@ -50,12 +59,14 @@ func (p *program) processes(names []string) []process {
 	return nil // refused by processArg
 }
 
-// processArg accepts api, relay, console or no argument.
+const processNames = "api|relay|console|push|feed"
+
+// processArg accepts the name of a process or no argument.
 func processArg(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 || len(args) == 1 && slices.Contains([]string{"api", "relay", "console"}, args[0]) {
+	if len(args) == 0 || len(args) == 1 && slices.Contains(strings.Split(processNames, "|"), args[0]) {
 		return nil
 	}
-	return usage(cmd, fmt.Errorf("%s takes api, relay, console or no argument for all, got %q", cmd.CommandPath(), args))
+	return usage(cmd, fmt.Errorf("%s takes one of %s, or no argument for the first three, got %q", cmd.CommandPath(), processNames, args))
 }
 
 // settingView is the output form of a variable.
@@ -70,7 +81,7 @@ type settingView struct {
 func (p *program) configPrintCommand() *cobra.Command {
 	var format console.Format
 	cmd := &cobra.Command{
-		Use:   "print [api|relay|console]",
+		Use:   "print [" + processNames + "]",
 		Short: "Print every setting and its source, secrets masked",
 		Args:  processArg,
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -125,7 +136,7 @@ type faultView struct {
 func (p *program) configCheckCommand() *cobra.Command {
 	var format console.Format
 	cmd := &cobra.Command{
-		Use:   "check [api|relay|console]",
+		Use:   "check [" + processNames + "]",
 		Short: "Check the configuration and list every fault",
 		Args:  processArg,
 		RunE: func(_ *cobra.Command, args []string) error {

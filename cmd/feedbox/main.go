@@ -34,7 +34,7 @@ type program struct {
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, environ []string) int {
 	p := &program{in: in, out: out, errOut: errOut, environ: environ, style: console.NewStyle(out, console.NoColour(environ))}
 	root := group("feedbox", "Contacts with a transactional outbox on Azure Cosmos DB and Service Bus",
-		p.apiCommand(), p.relayCommand(), p.consoleCommand(),
+		p.apiCommand(), p.relayCommand(), p.pushCommand(), p.feedCommand(), p.consoleCommand(),
 		p.lagCommand(), p.eventsCommand(), p.leasesCommand(), p.parkedCommand(), p.deadLettersCommand(), p.replayCommand(),
 		p.doctorCommand(), p.planCommand(), p.configCommand(), p.migrateCommand(), p.openAPICommand(),
 	)

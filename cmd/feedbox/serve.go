@@ -76,12 +76,15 @@ func warn(ctx context.Context, log *slog.Logger, risky []config.Setting) {
 }
 
 // started has the first log message of each process.
-var started = map[operator.Process]string{operator.ProcessAPI: "contacts API", operator.ProcessRelay: "relay"}
+var started = map[operator.Process]string{operator.ProcessAPI: "contacts API", operator.ProcessRelay: "relay", processPush: "push", processFeed: "feed"}
 
 // adviseStart adds the next step to an error that kept a process from starting or ended it.
 func adviseStart(err error, process operator.Process) error {
 	if err == nil || errors.Is(err, wiring.ErrEnded) { // the log has the cause
 		return err
+	}
+	if process == processPush || process == processFeed { // the doctor does not examine them
+		return console.Advise(err, "feedbox config check "+string(process)+" checks the configuration")
 	}
 	return console.Advise(err, "feedbox doctor --process "+string(process)+" checks the environment and prints fixes")
 }

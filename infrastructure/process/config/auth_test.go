@@ -80,7 +80,7 @@ func TestAuthValues(t *testing.T) {
 		t.Errorf("a secret is shown: %s", text)
 	}
 	for _, v := range config.Variables() {
-		secret := slices.Contains([]string{"FEEDBOX_COSMOS_KEY", "FEEDBOX_POSTGRES_URL", "FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_RABBITMQ_URL", "FEEDBOX_AUTH_API_KEYS", "FEEDBOX_CONSOLE_API_KEYS", "FEEDBOX_API_TOKEN_KEYS"}, v.Name)
+		secret := slices.Contains([]string{"FEEDBOX_COSMOS_KEY", "FEEDBOX_POSTGRES_URL", "FEEDBOX_SERVICEBUS_CONNECTION_STRING", "FEEDBOX_RABBITMQ_URL", "FEEDBOX_AUTH_API_KEYS", "FEEDBOX_CONSOLE_API_KEYS", "FEEDBOX_API_TOKEN_KEYS", "FEEDBOX_PUSH_SECRET"}, v.Name)
 		if v.Secret != secret {
 			t.Errorf("%s: secret is %v", v.Name, v.Secret)
 		}

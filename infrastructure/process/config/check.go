@@ -201,17 +201,23 @@ func checkRabbitMQ(report *report, c RabbitMQ) {
 	}
 }
 
+const queueHint = "write for example https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo"
+
 func checkSQS(report *report, c SQS) {
-	const name, hint = "FEEDBOX_SQS_QUEUE_URL", "write for example https://sqs.eu-west-1.amazonaws.com/123456789012/contacts.fifo"
+	const name = "FEEDBOX_SQS_QUEUE_URL"
 	if c.QueueURL == "" {
-		report.addNoBroker(name, "is required with FEEDBOX_BROKER=sqs", hint)
+		report.addNoBroker(name, "is required with FEEDBOX_BROKER=sqs", queueHint)
 		return
 	}
-	if u, err := url.Parse(string(c.QueueURL)); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || !strings.HasSuffix(u.Path, ".fifo") {
-		report.add(name, fmt.Sprintf("%q is not the URL of a FIFO queue", c.QueueURL), hint)
-	}
-	report.refusePlain(name, string(c.QueueURL), "http", "https")
+	checkQueue(report, name, c.QueueURL)
 	report.refusePlain("FEEDBOX_SQS_ENDPOINT", string(c.Endpoint), "http", "https")
+}
+
+func checkQueue(report *report, name string, queue Address) {
+	if u, err := url.Parse(string(queue)); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || !strings.HasSuffix(u.Path, ".fifo") {
+		report.add(name, fmt.Sprintf("%q is not the URL of a FIFO queue", queue), queueHint)
+	}
+	report.refusePlain(name, string(queue), "http", "https")
 }
 
 func checkSNS(report *report, c SNS) {

@@ -75,7 +75,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 	}
 	checkEvent(report, c.Event)
 	checkTelemetry(report, environ)
-	c.deriveLease(report)
+	c.Lease.derive(report)
 	if c.PollBusy > c.PollMax && !report.faulty("FEEDBOX_RELAY_POLL_BUSY", "FEEDBOX_RELAY_POLL_MAX") {
 		report.add("FEEDBOX_RELAY_POLL_BUSY", "is "+c.PollBusy.String()+", longer than FEEDBOX_RELAY_POLL_MAX, "+c.PollMax.String(), "lower the first or raise the second")
 	}
@@ -90,23 +90,23 @@ func LoadRelay(environ []string) (*Relay, error) {
 	return c, report.err()
 }
 
-// deriveLease fills the timings that were not given and refuses a renewal
+// derive fills the timings that were not given and refuses a renewal
 // that leaves no room for a failed attempt before the lease expires.
-func (c *Relay) deriveLease(report *report) {
+func (l *Lease) derive(report *report) {
 	if report.faulty("FEEDBOX_LEASE_EXPIRY") {
 		return
 	}
-	if c.Lease.Renew == 0 && !report.faulty("FEEDBOX_LEASE_RENEW") {
-		c.Lease.Renew = c.Lease.Expiry / 4
-		report.settings.derive("FEEDBOX_LEASE_RENEW", c.Lease.Renew.String())
+	if l.Renew == 0 && !report.faulty("FEEDBOX_LEASE_RENEW") {
+		l.Renew = l.Expiry / 4
+		report.settings.derive("FEEDBOX_LEASE_RENEW", l.Renew.String())
 	}
-	if c.Lease.Acquire == 0 && !report.faulty("FEEDBOX_LEASE_ACQUIRE") {
-		c.Lease.Acquire = c.Lease.Expiry / 4
-		report.settings.derive("FEEDBOX_LEASE_ACQUIRE", c.Lease.Acquire.String())
+	if l.Acquire == 0 && !report.faulty("FEEDBOX_LEASE_ACQUIRE") {
+		l.Acquire = l.Expiry / 4
+		report.settings.derive("FEEDBOX_LEASE_ACQUIRE", l.Acquire.String())
 	}
-	if c.Lease.Renew > c.Lease.Expiry/2 {
+	if l.Renew > l.Expiry/2 {
 		report.add("FEEDBOX_LEASE_RENEW",
-			"is "+c.Lease.Renew.String()+", more than half of FEEDBOX_LEASE_EXPIRY, "+c.Lease.Expiry.String(),
+			"is "+l.Renew.String()+", more than half of FEEDBOX_LEASE_EXPIRY, "+l.Expiry.String(),
 			"one failed renewal would lose the lease; a quarter of the expiry is a good value")
 	}
 }

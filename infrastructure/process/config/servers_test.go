@@ -3,10 +3,12 @@ package config_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -254,4 +256,50 @@ func TestPasswordThatCannotBeReadIsReportedWithItsSource(t *testing.T) {
 func before(text, mark string) string {
 	at := strings.Index(text, mark)
 	return text[max(0, at-200):at]
+}
+
+// Push and feed refuse a receiver that would get events in plain text or unsigned, and a wrong source.
+func TestWrongReceiversAreRefused(t *testing.T) {
+	broker := []string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=amqp://127.0.0.1/", "FEEDBOX_PUSH_FROM=billing", "FEEDBOX_PUSH_TO=https://shop.example/events"}
+	queue := []string{"FEEDBOX_BROKER=sqs", "FEEDBOX_PUSH_TO=http://127.0.0.1:1/", "FEEDBOX_SQS_QUEUE_URL=https://sqs.example/1/orders.fifo"}
+	store := []string{"FEEDBOX_COSMOS_ENDPOINT=https://account.example/", "FEEDBOX_PUSH_TO=https://shop.example/events"}
+	push := func(environ []string) error { _, err := config.LoadPush(environ); return err }
+	feed := func(environ []string) error { _, err := config.LoadFeed(environ); return err }
+	for _, c := range []struct {
+		load    func([]string) error
+		environ []string
+		more    string
+		want    string // the variable of the fault; "" = none
+	}{
+		{push, broker, "", ""},
+		{push, queue, "", ""},
+		{push, queue, "FEEDBOX_PUSH_FROM=https://sqs.example/1/other.fifo", ""},
+		{push, queue, "FEEDBOX_PUSH_FROM=http://sqs.example/1/other.fifo", "FEEDBOX_PUSH_FROM"},
+		{push, queue, "FEEDBOX_PUSH_FROM=orders", "FEEDBOX_PUSH_FROM"},
+		{push, broker, "FEEDBOX_PUSH_FROM=", "FEEDBOX_PUSH_FROM"},
+		{push, broker, "FEEDBOX_RABBITMQ_URL=", "FEEDBOX_RABBITMQ_URL"},
+		{push, broker, "FEEDBOX_PUSH_TO=", "FEEDBOX_PUSH_TO"},
+		{push, broker, "FEEDBOX_PUSH_TO=shop.example", "FEEDBOX_PUSH_TO"},
+		{push, broker, "FEEDBOX_PUSH_TO=http://shop.example/", "FEEDBOX_PUSH_TO"},
+		{push, broker, "FEEDBOX_PUSH_TO=https://user:password@shop.example/", "FEEDBOX_PUSH_TO"},
+		{push, broker, "FEEDBOX_PUSH_MODE=xml", "FEEDBOX_PUSH_MODE"},
+		{push, broker, "FEEDBOX_PUSH_REFUSED=409,500", "FEEDBOX_PUSH_REFUSED"},
+		{push, broker, "FEEDBOX_PUSH_REFUSED=gone", "FEEDBOX_PUSH_REFUSED"},
+		{push, broker, "FEEDBOX_PUSH_TIMEOUT=0s", "FEEDBOX_PUSH_TIMEOUT"},
+		{push, append(broker, "FEEDBOX_PUSH_MODE=binary"), "FEEDBOX_PUSH_SECRET=whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "FEEDBOX_PUSH_MODE"},
+		{push, append(broker, "FEEDBOX_PLAINTEXT_HOSTS=shop.example"), "FEEDBOX_PUSH_TO=http://shop.example/", ""},
+		{feed, store, "", ""},
+		{feed, store, "FEEDBOX_COSMOS_LEASES=data", "FEEDBOX_COSMOS_LEASES"},
+		{feed, store, "FEEDBOX_PUSH_TO=http://shop.example/", "FEEDBOX_PUSH_TO"},
+		{feed, store, "FEEDBOX_FEED_REFUSED=drop", "FEEDBOX_FEED_REFUSED"},
+		{feed, store, "FEEDBOX_LEASE_RENEW=19s", "FEEDBOX_LEASE_RENEW"},
+	} {
+		err := c.load(append(slices.Clone(c.environ), c.more))
+		if wrong, ok := errors.AsType[*config.Error](err); c.want == "" && err != nil || c.want != "" && (!ok || len(wrong.Faults) != 1 || wrong.Faults[0].Variable != c.want) {
+			t.Errorf("%s: %v, want a fault of %q", c.more, err, c.want)
+		}
+		if strings.Contains(fmt.Sprint(err), "password@shop") {
+			t.Errorf("the password is shown: %v", err)
+		}
+	}
 }

@@ -23,7 +23,7 @@ type Variable struct {
 	Default   string   // used when the variable is absent; "" for none
 	Doc       string   // one line of explanation
 	Secret    bool     // the value is masked wherever it is shown
-	Processes []string // that read it: "api", "relay", "console"
+	Processes []string // that read it: "api", "relay", "console", "push", "feed"
 
 	min, max, check string
 	index           []int
@@ -35,7 +35,7 @@ func Variables() []Variable {
 	for _, process := range []struct {
 		name string
 		of   reflect.Type
-	}{{"api", reflect.TypeFor[API]()}, {"relay", reflect.TypeFor[Relay]()}, {"console", reflect.TypeFor[Console]()}} {
+	}{{"api", reflect.TypeFor[API]()}, {"relay", reflect.TypeFor[Relay]()}, {"console", reflect.TypeFor[Console]()}, {"push", reflect.TypeFor[Push]()}, {"feed", reflect.TypeFor[Feed]()}} {
 		for _, v := range variablesOf(process.of) {
 			known, ok := byName[v.Name]
 			if !ok {
@@ -53,7 +53,7 @@ func Variables() []Variable {
 	return all
 }
 
-// OpenTelemetry lists the variables of OpenTelemetry that API and relay obey, sorted by name. The
+// OpenTelemetry lists the variables of OpenTelemetry that all processes but the console obey, sorted by name. The
 // exporters read further ones, such as those of certificates and time limits.
 func OpenTelemetry() []Variable {
 	all := []Variable{
@@ -66,13 +66,13 @@ func OpenTelemetry() []Variable {
 		{Name: "OTEL_METRIC_EXPORT_INTERVAL", Default: "60000", Doc: "milliseconds between two exports of metrics"},
 		{Name: "OTEL_RESOURCE_ATTRIBUTES", Doc: "attributes of all metrics and spans, as name=value, separated by commas"},
 		{Name: "OTEL_SDK_DISABLED", Default: "false", Doc: "true: nothing is exported"},
-		{Name: "OTEL_SERVICE_NAME", Doc: "name of the service; default feedbox-api, feedbox-relay"},
+		{Name: "OTEL_SERVICE_NAME", Doc: "name of the service; default feedbox-api, feedbox-relay, feedbox-push, feedbox-feed"},
 		{Name: "OTEL_TRACES_EXPORTER", Doc: "none: traces are not exported"},
 		{Name: "OTEL_TRACES_SAMPLER", Default: "parentbased_always_on", Doc: "which requests are traced; the relay and consumers follow the decision for the request if it is one of parentbased"},
 		{Name: "OTEL_TRACES_SAMPLER_ARG", Doc: "argument of the sampler, for example 0.01 of parentbased_traceidratio"},
 	}
 	for i := range all {
-		all[i].Type, all[i].Processes = "string", []string{"api", "relay"}
+		all[i].Type, all[i].Processes = "string", []string{"api", "relay", "push", "feed"}
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package push
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,9 +16,12 @@ import (
 
 // DocumentOptions are the options of Documents.
 type DocumentOptions struct {
-	Source, Type string // of the CloudEvents; required
+	Type string // of the CloudEvents; required
 	// Batch is the number of documents of one key in a request, in mode Batch. Default 1.
 	Batch int
+	// Hold retries a refused document, so that its key waits. Otherwise it counts as refused for the
+	// policy of the processor, changefeed.Options.Poison.
+	Hold bool
 }
 
 var (
@@ -58,7 +62,7 @@ func (s *Sender) sendDocuments(ctx context.Context, batch *changefeed.Batch, key
 		part := items[:min(size, len(items))]
 		events := make([]Event, len(part))
 		for n, i := range part {
-			events[n] = document(&batch.Items[i], key, o)
+			events[n] = document(&batch.Items[i], key, cmp.Or(s.o.Source, "/feedbox"), o.Type)
 		}
 		err := s.try(ctx, key, events, &streak{failures: batch.Attempt - 1})
 		if _, isRefused := errors.AsType[*consumer.DeadLetterError](err); isRefused && len(part) > 1 {
@@ -66,7 +70,7 @@ func (s *Sender) sendDocuments(ctx context.Context, batch *changefeed.Batch, key
 			continue
 		}
 		if err != nil {
-			batch.Answer(part[0], answerOf(err))
+			batch.Answer(part[0], answerOf(err, o.Hold))
 			return
 		}
 		for _, i := range part {
@@ -77,8 +81,8 @@ func (s *Sender) sendDocuments(ctx context.Context, batch *changefeed.Batch, key
 }
 
 // answerOf returns the answer of a document that the receiver has not accepted.
-func answerOf(err error) error {
-	if _, isRefused := errors.AsType[*consumer.DeadLetterError](err); isRefused {
+func answerOf(err error, hold bool) error {
+	if _, isRefused := errors.AsType[*consumer.DeadLetterError](err); isRefused && !hold {
 		return changefeed.Refuse(err)
 	}
 	if paused, ok := errors.AsType[*pausedError](err); ok {
@@ -87,8 +91,8 @@ func answerOf(err error) error {
 	return err
 }
 
-func document(item *changefeed.Item, key string, o DocumentOptions) Event {
-	e := Event{Source: o.Source, Type: o.Type, Subject: textOf(idOf(item.Raw)), Key: key, LSN: item.LSN, Time: item.Time(), Data: item.Raw}
+func document(item *changefeed.Item, key, source, action string) Event {
+	e := Event{Source: source, Type: action, Subject: textOf(idOf(item.Raw)), Key: key, LSN: item.LSN, Time: item.Time(), Data: item.Raw}
 	version := strings.Trim(textOf(etagOf(item.Raw)), `"`)
 	if version == "" {
 		version = strconv.FormatInt(item.LSN, 10)

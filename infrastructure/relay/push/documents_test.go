@@ -117,7 +117,7 @@ func TestRefusedDocumentOfABatchIsFound(t *testing.T) {
 // run runs a processor with the documents handler of s until done, for an hour of the bubble at most.
 func run(t *testing.T, s *Sender, feed changefeed.Feed, batch int, poison changefeed.PoisonPolicy, done func() bool) {
 	t.Helper()
-	p, err := changefeed.New(feed, memstore.New(nil), s.Documents(DocumentOptions{Source: "/shop", Type: "changed", Batch: batch}), &changefeed.Options{
+	p, err := changefeed.New(feed, memstore.New(nil), s.Documents(DocumentOptions{Type: "changed", Batch: batch, Hold: poison == changefeed.PoisonStop}), &changefeed.Options{
 		Lanes: 4, MaxAttempts: 1, Poison: poison, Logger: slog.New(slog.DiscardHandler), Start: changefeed.FromBeginning(),
 	})
 	if err != nil {

@@ -1,0 +1,250 @@
+package wiring
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	"go.uber.org/fx"
+
+	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/process/config"
+)
+
+// pushed is an HTTP endpoint that records the ids of the events of each key. answer, if set, decides.
+type pushed struct {
+	*httptest.Server
+	mu     sync.Mutex
+	ids    map[string][]string
+	tokens map[string]bool
+}
+
+func receive(t *testing.T, answer func(w http.ResponseWriter, id string) (accepted bool)) *pushed {
+	p := &pushed{ids: map[string][]string{}, tokens: map[string]bool{}}
+	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var e struct{ ID, Subject, Partitionkey string }
+		if err := json.Unmarshal(body, &e); err != nil {
+			t.Errorf("%q: %v", body, err)
+		}
+		id := e.ID
+		if e.Subject != "" {
+			id = e.Subject
+		}
+		if answer != nil && !answer(w, id) {
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.ids[e.Partitionkey] = append(p.ids[e.Partitionkey], id)
+		p.tokens[r.Header.Get("Authorization")] = true
+	}))
+	t.Cleanup(p.Close)
+	return p
+}
+
+// await waits for n events and returns their ids by key.
+func (p *pushed) await(t *testing.T, n int) map[string][]string {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		p.mu.Lock()
+		got, all := 0, map[string][]string{}
+		for key, ids := range p.ids {
+			all[key] = slices.Clone(ids)
+			got += len(ids)
+		}
+		p.mu.Unlock()
+		if got >= n {
+			return all
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of %d events: %v", got, n, all)
+		}
+	}
+}
+
+// runs runs a process until the returned function is called, which requires a clean stop.
+func runs(t *testing.T, module func(Params) fx.Option) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	started, ended := make(chan struct{}), make(chan error, 1)
+	app := fx.New(module(Params{Log: slog.New(slog.DiscardHandler), Credential: tokens{}}))
+	go func() { ended <- Run(ctx, app, func() { close(started) }) }()
+	select {
+	case <-started:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Errorf("stop: %v", err)
+			}
+		})
+	}
+	t.Cleanup(stop)
+	return stop
+}
+
+type tokens struct{}
+
+func (tokens) GetToken(_ context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{Token: "for " + o.Scopes[0], ExpiresOn: time.Now().Add(time.Hour)}, nil
+}
+
+// The events of a subscription reach the receiver in order. A refused one is dead-lettered with the
+// text of the answer. A stop during an outage returns the held event to the broker at once.
+func TestPushSendsTheEventsOfASubscription(t *testing.T) {
+	billing := busemu.Subscription{Name: "billing"}
+	billing.RequiresSession = true
+	srv, err := busemu.Start(&busemu.Options{AdminAddr: "-", Topology: &busemu.Topology{Topics: []busemu.Topic{{Name: "contacts", Subscriptions: []busemu.Subscription{billing}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Close() }()
+	client := srv.Client()
+	sender, err := client.NewSender("contacts", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys, each = 5, 8
+	send := func(key string, n int64) {
+		id := fmt.Sprintf("%s-%d", key, n)
+		if err := sender.SendMessage(t.Context(), &azservicebus.Message{
+			MessageID: &id, SessionID: &key, Subject: new("OrderPaid"), Body: []byte(`{}`), ApplicationProperties: map[string]any{"sequence": n},
+		}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range each {
+		for k := range keys {
+			send(fmt.Sprint("key", k), int64(n+1))
+		}
+	}
+	held := make(chan struct{}, 100)
+	p := receive(t, func(w http.ResponseWriter, id string) bool {
+		switch id {
+		case "key2-3":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			_, _ = io.WriteString(w, "no such order")
+			return false
+		case "down-1":
+			w.WriteHeader(http.StatusInternalServerError)
+			held <- struct{}{}
+			return false
+		}
+		return true
+	})
+	cfg, err := config.LoadPush([]string{
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + srv.ConnectionString(), "FEEDBOX_PUSH_FROM=billing", "FEEDBOX_PUSH_TO=" + p.URL, "FEEDBOX_PUSH_SCOPE=api://orders/.default",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := runs(t, func(given Params) fx.Option { return Push(cfg, given) })
+	for key, ids := range p.await(t, keys*each-1) {
+		var want []string
+		for n := 1; n <= each; n++ {
+			if id := fmt.Sprintf("%s-%d", key, n); id != "key2-3" {
+				want = append(want, id)
+			}
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("%s: %v, want %v", key, ids, want)
+		}
+	}
+	if !p.tokens["Bearer for api://orders/.default"] || len(p.tokens) != 1 {
+		t.Errorf("tokens %v", p.tokens)
+	}
+	send("down", 1)
+	<-held
+	began := time.Now()
+	stop()
+	if took := time.Since(began); took > cfg.DrainTimeout/2 {
+		t.Errorf("the stop took %s, like a drain of the held event", took)
+	}
+	dead, err := client.NewReceiverForSubscription("contacts", "billing", &azservicebus.ReceiverOptions{SubQueue: azservicebus.SubQueueDeadLetter})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	letters, err := dead.ReceiveMessages(ctx, 10, nil)
+	if err != nil || len(letters) != 1 || letters[0].MessageID != "key2-3" || *letters[0].DeadLetterReason != "refused_422" || *letters[0].DeadLetterErrorDescription != "the receiver answered 422 Unprocessable Entity: no such order" {
+		t.Errorf("dead letters: %+v, %v", letters, err)
+	}
+}
+
+// The documents of a container reach the receiver in the order of their partition keys, and a second
+// process continues after the checkpoint of the first.
+func TestFeedSendsTheDocumentsOfAContainer(t *testing.T) {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Close() }()
+	for id, key := range map[string]string{"orders": "/customer", "leases": "/id"} {
+		if err := srv.CreateContainer("shop", cosmosemu.ContainerProps{ID: id, PartitionKey: []string{key}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	container, err := srv.Client().NewContainer("shop", "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys, each = 4, 6
+	create := func(from, to int) {
+		for n := from; n < to; n++ {
+			for k := range keys {
+				key := fmt.Sprint("key", k)
+				body := fmt.Sprintf(`{"id":"%s-%d","customer":"%s"}`, key, n, key)
+				if _, err := container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString(key), []byte(body), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	p := receive(t, nil)
+	load := func() *config.Feed {
+		cfg, err := config.LoadFeed([]string{
+			"FEEDBOX_COSMOS_ENDPOINT=" + srv.Endpoint(), "FEEDBOX_COSMOS_KEY=" + srv.Key(), "FEEDBOX_COSMOS_DATABASE=shop", "FEEDBOX_COSMOS_CONTAINER=orders",
+			"FEEDBOX_PUSH_TO=" + p.URL, "FEEDBOX_LEASE_EXPIRY=2s",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	create(0, each/2)
+	stop := runs(t, func(given Params) fx.Option { return Feed(load(), given) })
+	p.await(t, keys*each/2)
+	stop()
+	create(each/2, each)
+	stop = runs(t, func(given Params) fx.Option { return Feed(load(), given) })
+	got := p.await(t, keys*each)
+	stop()
+	for key, ids := range got {
+		want := make([]string, each)
+		for n := range want {
+			want[n] = fmt.Sprintf("%s-%d", key, n)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("%s: %v, want %v", key, ids, want)
+		}
+	}
+}
