@@ -1,0 +1,142 @@
+package push
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/consumer"
+)
+
+// The receivers of PUSH.md accept events in order, ignore repetitions, refuse with a reason, and those
+// that verify signatures answer 401 to another secret.
+func TestReceiversOfTheDocument(t *testing.T) {
+	document, err := os.ReadFile("../../../cmd/feedbox/PUSH.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		language, file string
+		command        []string
+		mode           Mode
+		reason         string
+	}{
+		{"js", "receiver.mjs", []string{"node"}, Structured, ": amount is missing"},
+		{"python", "receiver.py", []string{"python3"}, Structured, ": amount is missing"},
+		{"java", "Receiver.java", []string{"java", "-XX:TieredStopAtLevel=1"}, Binary, ""},
+	} {
+		t.Run(c.language, func(t *testing.T) {
+			if _, err := exec.LookPath(c.command[0]); err != nil {
+				t.Skip(err)
+			}
+			_, after, found := strings.Cut(string(document), "\n```"+c.language+"\n")
+			code, _, ends := strings.Cut(after, "\n```\n")
+			if !found || !ends {
+				t.Fatalf("PUSH.md has no program in %s", c.language)
+			}
+			path := filepath.Join(t.TempDir(), c.file)
+			if err := os.WriteFile(path, []byte(code), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			key := make([]byte, 32)
+			_, _ = rand.Read(key) // never fails
+			lines, port := program(t, append(c.command, path), "PUSH_SECRET=whsec_"+base64.StdEncoding.EncodeToString(key))
+			transport := &http.Transport{}
+			defer transport.CloseIdleConnections()
+			o := Options{To: "http://127.0.0.1:" + port + "/events", Mode: c.mode, Transport: transport, Logger: slog.New(slog.DiscardHandler)}
+			if c.mode != Binary {
+				stranger := o
+				stranger.Secrets = [][]byte{make([]byte, 32)}
+				s, err := New(stranger)
+				if err != nil {
+					t.Fatal(err)
+				}
+				answer, ok := errors.AsType[*statusError](s.try(t.Context(), "a", []Event{fromConsumer(event("a", 1), "")}, &streak{}))
+				if !ok || answer.status != http.StatusUnauthorized {
+					t.Errorf("with another secret: %v, want 401", answer)
+				}
+				o.Secrets = [][]byte{make([]byte, 32), key} // during a rotation
+			}
+			s, err := New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range []int64{1, 2, 1, 2, 3} {
+				for _, key := range []string{"order 1+1", "örder%20"} {
+					e := event(key, n)
+					e.Body = []byte(`{"amount": 120}`)
+					if err := handle(t, s, time.Minute, e); err != nil {
+						t.Fatalf("%s %d: %v", key, n, err)
+					}
+				}
+			}
+			dead, ok := errors.AsType[*consumer.DeadLetterError](handle(t, s, time.Minute, event("order 1+1", 4)))
+			if !ok || dead.Reason != "refused_422" || !strings.HasSuffix(dead.Description(), c.reason) {
+				t.Errorf("without an amount: %v", dead)
+			}
+			var want []string
+			for n := 1; n <= 3; n++ {
+				want = append(want, fmt.Sprintf("order 1+1 %d OrderPaid", n), fmt.Sprintf("örder%%20 %d OrderPaid", n))
+			}
+			var got []string
+			for range want {
+				got = append(got, <-lines)
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("the receiver printed %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// program starts a receiver and returns its output and its port.
+func program(t *testing.T, command []string, environ ...string) (lines <-chan string, port string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
+	cmd.Env = append(append(os.Environ(), "PORT=0", "LC_ALL=C.UTF-8", "PYTHONUTF8=1", "JAVA_TOOL_OPTIONS=-Dfile.encoding=UTF-8 -Dstdout.encoding=UTF-8"), environ...)
+	var errs strings.Builder
+	cmd.Stderr = &errs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	all := make(chan string, 100)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer close(all)
+		for scanner := bufio.NewScanner(out); scanner.Scan(); {
+			all <- scanner.Text()
+		}
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		_ = cmd.Wait()
+	})
+	first, ok := <-all
+	port, found := strings.CutPrefix(first, "port ")
+	if !ok || !found {
+		cancel()
+		<-done
+		_ = cmd.Wait() // then nothing writes to errs
+		t.Fatalf("%v: %q %s", command, first, errs.String())
+	}
+	return all, port
+}
