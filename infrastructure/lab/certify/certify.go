@@ -117,7 +117,7 @@ func (o *Options) play(ctx context.Context, r *Report) error {
 	if err != nil {
 		return err
 	}
-	bus.Emulator = o.Emulator
+	bus.Emulator, bus.Patient = o.Emulator, o.Duration >= 10*time.Minute
 	store := &cosmoswire.Target{Client: o.Cosmos, Database: r.Run, Endpoint: o.Endpoint, Emulator: o.Emulator, Splits: o.Splits, Merge: o.Merge}
 	var mu sync.Mutex // guards r.Scripts
 	keep := func(outcome wire.Outcome) {

@@ -19,6 +19,8 @@ type Target struct {
 	// Client is for all calls but refused sends, for which Once has its own connection and does not retry.
 	Client, Once *azservicebus.Client
 	Emulator     bool // ours
+	// Patient allows a script to wait for the ten minutes after which the service detaches a link.
+	Patient bool
 }
 
 // Open connects the clients. close must be called at the end.

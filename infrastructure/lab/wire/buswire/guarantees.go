@@ -155,6 +155,9 @@ func messageWithoutSession(p *probe) {
 
 // linkIdle sends on a link that the service has detached. The client opens a new one.
 func linkIdle(p *probe) {
+	if !p.Emulator && !p.Patient {
+		p.Must("wait until the service detaches a link", errors.New("this takes ten minutes, and the run is shorter"))
+	}
 	p.send(p.message("1"))
 	p.Pause(p.ctx, p.idle())
 	began := time.Now()
