@@ -84,7 +84,7 @@ conformance-rust: ## the own suites of azure_data_cosmos and azure_data_cosmos_d
 	go test -tags conformance,rust -count=1 -timeout 3h -v -run TestRustSuites ./tests/conformance/cosmos | grep -vE '^ +--- PASS|^=== '
 
 .PHONY: conformance-servicebus
-conformance-servicebus: ## azservicebus' own live tests, the JavaScript, Python and Java SDKs, JMS, Proton and rhea against busemu
+conformance-servicebus: ## azservicebus' own live tests, Go CDK's, Dapr's, the JavaScript, Python and Java SDKs, Celery, JMS, Proton and rhea against busemu
 	go run ./tests/conformance/servicebus
 
 .PHONY: conformance-api

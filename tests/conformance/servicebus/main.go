@@ -1,7 +1,7 @@
 // Command servicebus runs third-party clients against busemu and reports how many of their
 // tests pass:
 //
-//	go run ./tests/conformance/servicebus [-suite go,gocloud,javascript,python,python-tests,proton,java,jms,rhea] [-run pattern] [-min 117] [-v]
+//	go run ./tests/conformance/servicebus [-suite go,gocloud,dapr,javascript,python,python-tests,celery,proton,java,jms,rhea] [-run pattern] [-min 117] [-v]
 //
 // Suite go is the live tests of azservicebus v1.11.0. They talk to a namespace in
 // Azure: this program copies the SDK's module from the module cache to a temporary
@@ -11,19 +11,21 @@
 // The copy is deleted afterwards. The live tests are not listed: they are the tests that
 // skip themselves in the suite's playback mode.
 //
-// Suite gocloud is the conformance tests of gocloud.dev/pubsub/azuresb, with that copy of the SDK.
+// Suite gocloud is the conformance tests of gocloud.dev/pubsub/azuresb, with that copy of the SDK. Suite
+// dapr is the conformance tests of Dapr's components for Service Bus and for Cosmos DB, the latter with
+// cosmosemu.
 //
 // Suite python-tests has the tests of azure-servicebus 7.15.0 (pythonsuite.go). It runs on
 // demand and in make nightly and takes about four minutes.
 //
 // The other suites are the scenarios of ./scenarios: javascript, python and java through
-// the SDKs of those languages, jms through Qpid JMS, proton and rhea through those AMQP
-// libraries only. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
+// the SDKs of those languages, celery through Celery on kombu, jms through Qpid JMS, proton
+// and rhea through those AMQP libraries only. With -connection-string, or FEEDBOX_TEST_SERVICEBUS_SCENARIOS, they
 // go to that endpoint, which must have the entities of scenarios/Config.json.
 //
 // It needs the module cache or a module proxy for the SDK's own test dependencies, and
 // the registries of npm, Python and Maven. A missing language is reported and is not a
-// failure. A run takes about three minutes. The exit code is 1 if fewer live tests pass
+// failure. A run takes about six minutes. The exit code is 1 if fewer live tests pass
 // than -min, if a test fails that is not in the list of exceptions, or if a scenario
 // fails.
 //
@@ -60,7 +62,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the output of tests that fail")
 	flag.BoolVar(&o.all, "all", false, "run the exceptions too")
 	flag.StringVar(&o.connection, "connection-string", os.Getenv("FEEDBOX_TEST_SERVICEBUS_SCENARIOS"), "endpoint of the scenarios; default: an emulator of our own")
-	suites := flag.String("suite", "go,gocloud,javascript,python,proton,java,jms,rhea", "what to run")
+	suites := flag.String("suite", "go,gocloud,dapr,javascript,python,celery,proton,java,jms,rhea", "what to run")
 	flag.Parse()
 	o.suites = strings.Split(*suites, ",")
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -78,9 +80,12 @@ func run(ctx context.Context, w io.Writer, o *options) (code int) {
 			code = 1
 		}
 	}
-	if slices.Contains(o.suites, "gocloud") {
-		fmt.Fprintf(w, "\ngocloud.dev/pubsub/azuresb %s, its own tests:\n", goCloudVersion)
-		failed, err := runGoCloud(ctx, w, o)
+	for _, m := range moduleSuites {
+		if !slices.Contains(o.suites, m.name) {
+			continue
+		}
+		fmt.Fprintf(w, "\n%s:\n", m.title)
+		failed, err := m.run(ctx, w, o)
 		if err != nil {
 			fmt.Fprintln(w, "conformance:", err)
 			failed = 1

@@ -1,7 +1,7 @@
 // Package scenarios runs scripts of clients in other languages against a Service Bus
 // endpoint: @azure/service-bus and rhea in node, azure-servicebus and Qpid Proton in
-// Python, azure-messaging-servicebus and Qpid JMS in Java, of the versions in package.json,
-// requirements.txt, proton.txt, java.xml and jms.xml, installed into a temporary directory.
+// Python, Celery on kombu, azure-messaging-servicebus and Qpid JMS in Java, of the versions in
+// package.json, requirements.txt, java.xml, jms.xml and below, installed into a temporary directory.
 //
 // Config.json has the entities for the scripts in the format of the official emulator, so
 // it can configure both busemu and the official emulator.
@@ -20,7 +20,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 )
 
-//go:embed package.json suite.mjs rhea.mjs requirements.txt suite.py proton.txt proton_suite.py java.xml Suite.java jms.xml JmsSuite.java Config.json
+//go:embed package.json suite.mjs rhea.mjs requirements.txt suite.py proton_suite.py celery_suite.py java.xml Suite.java jms.xml JmsSuite.java Config.json
 var files embed.FS
 
 // ErrNotInstalled means that the language or its packages are not available, so the scripts
@@ -35,6 +35,7 @@ type Language struct {
 	install [][]string
 	run     []string
 	host    string // at which the SDK must find its emulator, on the ports of the service; empty: any
+	tls     bool   // the SDK dials the port of AMQP over TLS
 }
 
 // Languages lists all languages.
@@ -51,8 +52,17 @@ var Languages = []Language{
 	},
 	{
 		Name: "proton", SDK: "Qpid Proton 0.40.0", tools: []string{"python3", "cc"}, // to build a C library
-		install: [][]string{{"python3", "-m", "venv", "venv"}, {"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "-r", "proton.txt"}},
+		install: [][]string{{"python3", "-m", "venv", "venv"}, {"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "python-qpid-proton==0.40.0"}},
 		run:     []string{"venv/bin/python", "proton_suite.py"},
+	},
+	{
+		Name: "celery", SDK: "Celery 5.7.0 on kombu 5.7.0", tools: []string{"python3", "sh"}, host: celeryHost, tls: true,
+		install: [][]string{
+			{"python3", "-m", "venv", "venv"},
+			{"venv/bin/pip", "install", "--quiet", "--disable-pip-version-check", "celery==5.7.0", "kombu==5.7.0", "azure-servicebus==7.15.0"},
+			{"sh", "-c", "cat " + rootsFile + ` >> "$(venv/bin/python -m certifi)"`},
+		},
+		run: []string{"venv/bin/python", "celery_suite.py"},
 	},
 	{
 		Name: "java", SDK: "azure-messaging-servicebus 7.17.13", tools: []string{"java", "mvn", "keytool"}, host: javaHost,
@@ -75,9 +85,10 @@ var Languages = []Language{
 }
 
 const (
-	// javaHost is an otherwise unused loopback address, because the SDK always dials the
-	// ports of the service, 5672 and 443.
+	// javaHost and celeryHost are otherwise unused loopback addresses, because the SDKs always dial the
+	// ports of the service, 5672 or 5671, and 443.
 	javaHost    = "127.0.56.72"
+	celeryHost  = "127.0.56.74"
 	javaOptions = "options" // a file
 	rootsFile   = "roots.pem"
 )
@@ -99,7 +110,7 @@ func (l Language) Run(ctx context.Context, w io.Writer, connection, only string)
 	if err := os.CopyFS(dir, files); err != nil {
 		return false, err
 	}
-	certificate, err := busemu.NewCertificate(l.host)
+	certificate, err := busemu.NewCertificate(l.host, l.host+".net")
 	if err != nil {
 		return false, err
 	}
@@ -146,6 +157,9 @@ func (l Language) serve(dir string, c *busemu.Certificate) (*busemu.Server, erro
 	o := &busemu.Options{Topology: topology}
 	if l.host != "" {
 		o.Addr, o.AdminAddr, o.AdminTLS = l.host+":5672", l.host+":443", c.Config()
+	}
+	if l.tls {
+		o.Addr, o.TLS, o.AllowedHosts = l.host+":5671", c.Config(), []string{l.host + ".net"}
 	}
 	srv, err := busemu.Start(o)
 	if err != nil && l.host != "" {
