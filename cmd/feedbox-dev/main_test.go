@@ -74,7 +74,7 @@ func TestChildrenOfATestEndWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if reply, err := http.Get(e.CosmosEndpoint); err == nil { //nolint:noctx // nothing listens
+	if reply, err := http.Get(e.CosmosEndpoint); err == nil {
 		_ = reply.Body.Close()
 		t.Error("the emulators outlived the test that started them")
 		if child, err := os.FindProcess(e.PID); err == nil {
