@@ -37,7 +37,7 @@
 //
 // Each op_*.go file contains one wire operation or a small family of them. route.go maps a
 // request to its operation, dispatch.go checks the request and calls the handler.
-// tests/arch/rooms_cosmosemu_test.go lists the layers of the package.
+// tests/arch/rooms_emulators_test.go lists the layers of the package.
 //
 // The parts below HTTP are in internal: store (documents, LSNs, physical partitions), epk
 // (effective partition keys), document (reading JSON without re-encoding it), patch (partial

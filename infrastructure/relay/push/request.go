@@ -51,7 +51,7 @@ func (e *statusError) Error() string {
 
 // post sends one request and returns nil if the receiver has accepted it.
 func (s *Sender) post(ctx context.Context, events []Event) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, fmt.Errorf("no answer within %s", s.o.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, s.noAnswer)
 	defer cancel()
 	body, header := encode(s.o.Mode, events)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.o.To, bytes.NewReader(body))

@@ -49,6 +49,7 @@ type Sender struct {
 	client   *http.Client
 	receiver *receiver
 	requests chan struct{} // one held for each request
+	noAnswer error         // the cause of a timeout
 	stopping chan struct{}
 	stop     sync.Once
 }
@@ -84,7 +85,7 @@ func New(o Options) (*Sender, error) {
 		}
 	}
 	return &Sender{
-		o: o, receiver: newReceiver(cmp.Or(o.Logger, slog.Default())), requests: make(chan struct{}, o.Requests), stopping: make(chan struct{}),
+		o: o, noAnswer: fmt.Errorf("no answer within %s", o.Timeout), receiver: newReceiver(cmp.Or(o.Logger, slog.Default())), requests: make(chan struct{}, o.Requests), stopping: make(chan struct{}),
 		client: &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
 }
