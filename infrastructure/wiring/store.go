@@ -72,7 +72,7 @@ func contactsIn(store recordstore.Store, cfg *config.API, m *mediator.Mediator, 
 	s := &contactStore{audit: recordstore.AuditReader{Store: store}, verify: verify}
 	var err1, err2 error
 	s.work, err1 = recordstore.NewUnitsOfWork(store, contactkind.Kind(), m, &recordstore.Options{
-		EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent,
+		EventTTL: cfg.EventTTL, MaxEventBytes: cfg.MaxEventBytes, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent,
 	})
 	s.reader, err2 = contactrecords.NewReader(store)
 	return s, errors.Join(err1, err2)

@@ -46,7 +46,7 @@ func (cosmosStore) api(_ fx.Lifecycle, p Params, cfg *config.API, m *mediator.Me
 	}}
 	var err1, err2, err3 error
 	s.work, err1 = cosmos.NewUnitsOfWork(container, contactkind.Kind(), m, &cosmos.Options{
-		EventTTL: cfg.EventTTL, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent,
+		EventTTL: cfg.EventTTL, MaxEventBytes: cfg.MaxEventBytes, DeletedTTL: cfg.DeletedTTL, AuditTTL: cfg.AuditTTL, RequestTTL: cfg.IdempotencyTTL, Traceparent: traceparent,
 	})
 	s.reader, err2 = contactdocs.NewReader(container)
 	s.audit, err3 = cosmos.NewAuditReader(container)

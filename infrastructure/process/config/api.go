@@ -30,6 +30,7 @@ type API struct {
 	Audit               bool          `env:"AUDIT" envDefault:"false" doc:"keep and offer an audit trail of each contact: who changed it when, with which events"`
 	AuditTTL            time.Duration `env:"AUDIT_TTL" envDefault:"8760h" min:"1m" max:"87600h" doc:"lifetime of audit entries"`
 	EventTTL            time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
+	MaxEventBytes       int           `env:"EVENT_MAX_BYTES" envDefault:"0" min:"0" max:"100000000" doc:"largest message of an event that the broker accepts; a change with a larger event is refused with 413, otherwise the relay would park it; 0 is no limit but that of the store; a Standard namespace of Service Bus accepts 256 KB with some 2 KB of properties: 260000"`
 	// DrainTimeout bounds the graceful stop, DrainDelay included.
 	DrainTimeout time.Duration `env:"DRAIN_TIMEOUT" envDefault:"20s" min:"100ms" max:"10m" doc:"longest graceful stop after SIGTERM"`
 	// DrainDelay is how long the API still accepts requests after /readyz answers 503, so

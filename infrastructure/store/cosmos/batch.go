@@ -194,6 +194,9 @@ func (b *Batch) eventDocument(ctx context.Context, e *Event, ordinal int) (DataO
 	w.TextIfAny("traceparent", b.documents.options.Traceparent(ctx))
 	w.End()
 	data, err := w.Done()
+	if err == nil {
+		err = b.documents.options.CheckEvent(e.ID, data)
+	}
 	return DataObject{ID: e.ID.String(), PartitionKey: b.key, KeyMember: b.keyMember, Type: document.TypeEvent, Data: data, TTL: seconds(b.documents.options.EventTTL)}, err
 }
 

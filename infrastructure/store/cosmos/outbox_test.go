@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"feedbox/application/command"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/store/cosmos"
@@ -185,6 +187,38 @@ func TestWrongUseOfABatchIsAnError(t *testing.T) {
 	_, err := outbox.Batch("k").Put(map[string]any{"id": "big", "text": strings.Repeat("x", 3<<20)}, "").Commit(t.Context())
 	if !fault.Is(err, fault.TooLarge) || errors.Is(err, io.EOF) {
 		t.Errorf("a document of 3 MB: %v", err)
+	}
+}
+
+// An event that the broker would refuse is refused at commit, by a text with its size, the limit and the
+// remedy. Otherwise the relay would park its key.
+func TestEventAboveTheLimitOfTheBrokerIsRefusedAtCommit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	options := cosmos.Options{Backoff: -1, MaxEventBytes: 600}
+	outbox, err := cosmos.NewOutbox(w.container, &cosmos.OutboxOptions{Options: options})
+	must(t, err)
+	work, err := cosmos.NewUnitsOfWork(w.container, basketKind().Kind(), nil, &options)
+	must(t, err)
+	baskets := &command.Service[*basket]{Work: work, IDs: uuid.New, Now: time.Now, Noun: "basket"}
+	opened, err := baskets.Create(t.Context(), opening(""))
+	must(t, err)
+	for name, commit := range map[string]func(length int) error{
+		"documents": func(length int) error {
+			_, err := outbox.Batch("k").Emit("E", map[string]any{"text": strings.Repeat("x", length)}).Commit(t.Context())
+			return err
+		},
+		"aggregates": func(length int) error {
+			_, err := baskets.Update(t.Context(), command.Target{ID: opened.Aggregate.ID()}, func(b *basket) error { b.add(strings.Repeat("x", length)); return nil })
+			return err
+		},
+	} {
+		must(t, commit(200))
+		err := commit(600)
+		refusal, ok := errors.AsType[*fault.Error](err)
+		if !ok || refusal.Kind != fault.TooLarge || refusal.Code != "event_too_large" || !regexp.MustCompile(`event .* is [6-9]\d\d bytes long, and the broker accepts 600: store large data elsewhere and refer to it`).MatchString(err.Error()) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

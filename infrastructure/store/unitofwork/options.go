@@ -3,7 +3,12 @@ package unitofwork
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
+
+	"github.com/google/uuid"
+
+	"feedbox/domain/fault"
 )
 
 // Options tune how aggregates are stored. Nil and zero values are the defaults.
@@ -12,6 +17,10 @@ type Options struct {
 	// relay, because an event that expires before it is sent is lost. Default 240 h; negative
 	// is for ever.
 	EventTTL time.Duration
+	// MaxEventBytes is the size of the largest message that the broker accepts. A commit with a larger
+	// event fails with fault.TooLarge (code "event_too_large"); otherwise the relay would park it, and
+	// its key would wait for an operator. Default: the limit of the store.
+	MaxEventBytes int
 	// DeletedTTL is the lifetime of a deleted aggregate, unless its kind has its own. Default
 	// 720 h (30 days); negative is for ever.
 	DeletedTTL time.Duration
@@ -57,6 +66,15 @@ func (o *Options) WithDefaults() Options {
 		given.Traceparent = func(context.Context) string { return "" }
 	}
 	return given
+}
+
+// CheckEvent refuses the message of an event that is larger than MaxEventBytes.
+func (o *Options) CheckEvent(id uuid.UUID, message []byte) error {
+	if o.MaxEventBytes <= 0 || len(message) <= o.MaxEventBytes {
+		return nil
+	}
+	return fault.New(fault.TooLarge, "event_too_large",
+		fmt.Sprintf("event %s is %d bytes long, and the broker accepts %d: store large data elsewhere and refer to it in the event", id, len(message), o.MaxEventBytes))
 }
 
 // WithAttemptTimeout returns the context of one attempt.

@@ -18,21 +18,24 @@ type Publisher interface {
 
 // outbox collects the events of one change.
 type outbox struct {
-	encode      func(e event.Event, ordinal int, traceparent string) ([]byte, error)
-	traceparent func(ctx context.Context) string
-	before      int // number of events of earlier changes of the transaction
-	events      []Event
+	encode  func(e event.Event, ordinal int, traceparent string) ([]byte, error)
+	options *Options
+	before  int // number of events of earlier changes of the transaction
+	events  []Event
 }
 
 var _ mediator.Outbox = (*outbox)(nil)
 
 // Add implements mediator.Outbox.
 func (o *outbox) Add(ctx context.Context, e event.Event) error {
-	data, err := o.encode(e, o.before+len(o.events)+1, o.traceparent(ctx))
+	data, err := o.encode(e, o.before+len(o.events)+1, o.options.Traceparent(ctx))
 	if err != nil {
 		return err
 	}
 	meta := e.Metadata()
+	if err := o.options.CheckEvent(meta.ID, data); err != nil {
+		return err
+	}
 	o.events = append(o.events, Event{ID: meta.ID.String(), Key: meta.AggregateID.String(), Data: data})
 	return nil
 }

@@ -168,7 +168,7 @@ func (w *unitOfWork[A]) Commit(ctx context.Context) (command.Receipt, error) {
 // after one that failed, with the same result if ctx has the same trace context.
 func (w *unitOfWork[A]) change(ctx context.Context, t *tracked[A], commit aggregate.Commit, before int) (*Change, error) {
 	kind := w.of.kind
-	events := outbox{encode: kind.EventData, traceparent: w.of.options.Traceparent, before: before}
+	events := outbox{encode: kind.EventData, options: &w.of.options, before: before}
 	if err := events.publish(ctx, w.of.publisher, commit.Events); err != nil {
 		return nil, err
 	}
