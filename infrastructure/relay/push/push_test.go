@@ -8,9 +8,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,6 +140,41 @@ func TestRetryAfterPausesEveryKey(t *testing.T) {
 				keys.Wait()
 			})
 		}
+	}
+}
+
+// A receiver that asks to wait for no time is not sent to in a busy loop.
+func TestRetryAfterZeroBacksOff(t *testing.T) {
+	requests := 0
+	bubble(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		if requests++; requests < 1000 { // otherwise a busy loop would not let the time of the bubble pass
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}, func(t *testing.T, s *Sender) {
+		if err := handle(t, s, 10*time.Minute, event("a", 1)); !errors.Is(err, errHeld) || requests > 200 {
+			t.Errorf("%v after %d requests in ten minutes", err, requests)
+		}
+	})
+}
+
+// The default transport uses HTTP/2 where the receiver offers it over TLS.
+func TestHTTP2IsUsedOverTLS(t *testing.T) {
+	for _, major := range []int{1, 2} {
+		var got atomic.Int64
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got.Store(int64(r.ProtoMajor)) }))
+		server.EnableHTTP2 = major == 2
+		server.StartTLS()
+		s, err := New(Options{To: server.URL, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.o.Transport.(*http.Transport).TLSClientConfig = server.Client().Transport.(*http.Transport).TLSClientConfig
+		if err := handle(t, s, time.Minute, event("a", 1)); err != nil || got.Load() != int64(major) {
+			t.Errorf("%v by HTTP/%d, want HTTP/%d", err, got.Load(), major)
+		}
+		s.client.CloseIdleConnections()
+		server.Close()
 	}
 }
 

@@ -75,12 +75,13 @@ func (r *receiver) answer(key string) {
 	}
 }
 
-// throttle pauses all keys until t, or for a growing time if t is zero. It returns the end of the pause.
+// throttle pauses all keys until t, at least for the time of a failed probe: Retry-After may be 0 or
+// missing, and t is zero then. It returns the end of the pause.
 func (r *receiver) throttle(t time.Time, err error) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t.IsZero() {
-		t = r.next()
+	if least := r.next(); least.After(t) {
+		t = least
 	}
 	r.pause(t, err)
 	return r.until
