@@ -3,6 +3,7 @@ package wiring
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,11 +18,16 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
+	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	amqp "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/fx"
 
+	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/process/config"
+	"feedbox/tests/servers"
 )
 
 // pushed is an HTTP endpoint that records the ids of the events of each key. answer, if set, decides.
@@ -188,6 +194,87 @@ func TestPushSendsTheEventsOfASubscription(t *testing.T) {
 	if err != nil || len(letters) != 1 || letters[0].MessageID != "key2-3" || *letters[0].DeadLetterReason != "refused_422" || *letters[0].DeadLetterErrorDescription != "the receiver answered 422 Unprocessable Entity: no such order" {
 		t.Errorf("dead letters: %+v, %v", letters, err)
 	}
+}
+
+// A group of RabbitMQ and a FIFO queue of SQS are sources of push, too.
+func TestPushSendsTheEventsOfOtherBrokers(t *testing.T) {
+	const keys, each = 3, 5
+	check := func(t *testing.T, environ ...string) {
+		p := receive(t, nil)
+		cfg, err := config.LoadPush(append(environ, "FEEDBOX_PUSH_TO="+p.URL))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := runs(t, func(given Params) fx.Option { return Push(cfg, given) })
+		got := p.await(t, keys*each)
+		stop()
+		for k := range keys {
+			var want []string
+			for n := 1; n <= each; n++ {
+				want = append(want, fmt.Sprintf("key%d-%d", k, n))
+			}
+			if ids := got[fmt.Sprint("key", k)]; !slices.Equal(ids, want) {
+				t.Errorf("key%d: %v, want %v", k, ids, want)
+			}
+		}
+	}
+	t.Run("rabbitmq", func(t *testing.T) {
+		server := servers.StartRabbitMQ(t)
+		client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(rabbitmq.Declare(t.Context(), client, "orders", rabbitmq.Group{Name: "billing", Queues: 1}), client.Close()); err != nil {
+			t.Fatal(err)
+		}
+		connection, err := amqp.Dial(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = connection.Close() }()
+		channel, err := connection.Channel()
+		for n := 1; n <= each && err == nil; n++ {
+			for k := range keys {
+				key := fmt.Sprint("key", k)
+				err = errors.Join(err, channel.PublishWithContext(t.Context(), "", "billing.0", false, false, amqp.Publishing{
+					MessageId: fmt.Sprintf("%s-%d", key, n), Type: "OrderPaid", Body: []byte(`{}`), Headers: amqp.Table{"partitionKey": key, "sequence": int64(n)},
+				}))
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL="+server.URL, "FEEDBOX_PUSH_FROM=billing:1")
+	})
+	t.Run("sqs", func(t *testing.T) {
+		endpoint := servers.StartSQS(t)
+		t.Setenv("AWS_ACCESS_KEY_ID", "test")
+		t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+		client, err := SQSClient(config.SQS{Region: "eu-west-1", Endpoint: config.Address(endpoint)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: new("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := func(kind, value string) types.MessageAttributeValue {
+			return types.MessageAttributeValue{DataType: &kind, StringValue: &value}
+		}
+		for n := 1; n <= each; n++ {
+			for k := range keys {
+				key := fmt.Sprint("key", k)
+				id := fmt.Sprintf("%s-%d", key, n)
+				if _, err := client.SendMessage(t.Context(), &awssqs.SendMessageInput{
+					QueueUrl: queue.QueueUrl, MessageBody: new(`{}`), MessageGroupId: &key, MessageDeduplicationId: &id,
+					MessageAttributes: map[string]types.MessageAttributeValue{"partitionKey": text("String", key), "sequence": text("Number", fmt.Sprint(n)), "cloudEvents_id": text("String", id)},
+				}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		check(t, "FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_REGION=eu-west-1", "FEEDBOX_SQS_ENDPOINT="+endpoint, "FEEDBOX_PUSH_FROM="+*queue.QueueUrl)
+	})
 }
 
 // The documents of a container reach the receiver in the order of their partition keys, and a second
