@@ -17,29 +17,9 @@ var arrayFunctions = map[string]function{
 		}
 		return l.value()
 	}},
-	"ARRAY_CONTAINS": {min: 2, max: 3, lenient: true, apply: arrayContains},
-	"ARRAY_CONTAINS_ALL": {min: 2, max: -1, apply: func(a []Value) Value {
-		if a[0].kind != Array {
-			return Value{}
-		}
-		for _, want := range a[1:] {
-			if !holds(a[0], want) {
-				return boolValue(false)
-			}
-		}
-		return boolValue(true)
-	}},
-	"ARRAY_CONTAINS_ANY": {min: 2, max: -1, apply: func(a []Value) Value {
-		if a[0].kind != Array {
-			return Value{}
-		}
-		for _, want := range a[1:] {
-			if holds(a[0], want) {
-				return boolValue(true)
-			}
-		}
-		return boolValue(false)
-	}},
+	"ARRAY_CONTAINS":     {min: 2, max: 3, lenient: true, apply: arrayContains},
+	"ARRAY_CONTAINS_ALL": quantified(true, element),
+	"ARRAY_CONTAINS_ANY": quantified(false, element),
 	"ARRAY_LENGTH": {min: 1, max: 1, apply: func(a []Value) Value {
 		if a[0].kind != Array {
 			return Value{}
@@ -62,6 +42,14 @@ var arrayFunctions = map[string]function{
 	"SETUNION": {min: 2, max: 2, apply: func(a []Value) Value {
 		return set(a, func(Value) bool { return true }, a[0], a[1])
 	}},
+}
+
+// element reports whether an array holds a value. Nothing is known of an undefined one.
+func element(in, x Value) (held, known bool) {
+	if in.kind != Array || x.kind == Undefined {
+		return false, false
+	}
+	return holds(in, x), true
 }
 
 // listBuilder builds an array of values.

@@ -142,25 +142,37 @@ func search(f func(text, part []byte) bool) function {
 	}}
 }
 
-// searchMany searches the first argument for all, or for any, of the others.
-func searchMany(all, ignoreCase bool) function {
-	return function{min: 2, max: -1, apply: func(a []Value) Value {
-		texts := make([][]byte, len(a))
-		for i, v := range a {
-			if v.kind != String {
-				return Value{}
-			}
-			if texts[i] = v.text(); ignoreCase {
-				texts[i] = bytes.ToLower(texts[i])
-			}
-		}
-		for _, part := range texts[1:] {
-			if bytes.Contains(texts[0], part) != all {
+// quantified tests the arguments after the first one, and joins the results as AND does, or as OR. A test
+// may have no result.
+func quantified(all bool, test func(in, x Value) (result, known bool)) function {
+	return function{min: 2, max: -1, lenient: true, apply: func(a []Value) Value {
+		unknown := false
+		for _, x := range a[1:] {
+			result, known := test(a[0], x)
+			if known && result != all {
 				return boolValue(!all)
 			}
+			unknown = unknown || !known
+		}
+		if unknown {
+			return Value{}
 		}
 		return boolValue(all)
 	}}
+}
+
+// searchMany searches the first argument for all, or for any, of the others.
+func searchMany(all, ignoreCase bool) function {
+	return quantified(all, func(in, x Value) (found, known bool) {
+		if in.kind != String || x.kind != String {
+			return false, false
+		}
+		text, part := in.text(), x.text()
+		if ignoreCase {
+			text, part = bytes.ToLower(text), bytes.ToLower(part)
+		}
+		return bytes.Contains(text, part), true
+	})
 }
 
 // indexOf returns the first position of the second string in the first, at or after the

@@ -180,6 +180,16 @@ func TestFunctions(t *testing.T) {
 		{`CONTAINS_ANY_CS(c.s, 'zz', 'World')`, `true`},
 		{`CONTAINS_ANY_CI(c.s, 'zz', 'yy')`, `false`},
 		{`CONTAINS_ANY_CI(c.s, 1)`, ``},
+		{`CONTAINS_ALL_CI(c.s, undefined, 'hell')`, ``},
+		{`CONTAINS_ALL_CI(c.s, undefined, 'zz')`, `false`},
+		{`CONTAINS_ANY_CS(c.s, undefined, 'Hell')`, `true`},
+		{`CONTAINS_ANY_CS(c.s, c.nope, 'zz')`, ``},
+		{`CONTAINS_ANY_CS(c.nope, 'zz')`, ``},
+		{`ARRAY_CONTAINS_ANY([1, 2], 1, undefined)`, `true`},
+		{`ARRAY_CONTAINS_ANY([1, 2], 5, undefined)`, ``},
+		{`ARRAY_CONTAINS_ALL([1, 2], 1, undefined)`, ``},
+		{`ARRAY_CONTAINS_ALL([1, 2], 5, undefined)`, `false`},
+		{`ARRAY_CONTAINS_ANY(c.s, 1)`, ``},
 
 		// Integers of 64 bits.
 		{`IntAdd(9007199254740993, 2)`, `9007199254740995`},
