@@ -43,10 +43,14 @@ var convertFunctions = map[string]function{
 		return concat(parts)
 	}},
 	"STRINGSPLIT": {min: 2, max: 2, apply: func(a []Value) Value {
-		if a[0].kind != String || a[1].kind != String || len(a[1].raw) == 0 {
+		if a[0].kind != String || a[1].kind != String {
 			return Value{}
 		}
 		var l listBuilder
+		if len(a[1].raw) == 0 { // it separates nothing
+			l.add(a[0])
+			return l.value()
+		}
 		for _, part := range strings.Split(a[0].Text(), a[1].Text()) {
 			l.add(textValue(part))
 		}

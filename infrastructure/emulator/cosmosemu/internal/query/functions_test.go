@@ -78,6 +78,8 @@ func TestFunctions(t *testing.T) {
 		{`ToString(1 / 0)`, `"Infinity"`},
 		{`ToString(-1 / 0)`, `"-Infinity"`},
 		{`ToString(1.0000)`, `"1"`},
+		{`StringSplit("Helmet", "")`, `["Helmet"]`},
+		{`StringSplit("", "")`, `[""]`},
 		{`ToString(1e2) || ToString(-0.0)`, `"1000"`},
 		{`ToString([1.50, {"b": [2.0], "a\"": "x"}, []])`, `"[1.5,{\"b\":[2],\"a\\\"\":\"x\"},[]]"`},
 		{`IS_DEFINED(NaN)`, `false`},
