@@ -44,6 +44,25 @@ func (d *Drainer) drain(ctx context.Context, key string, turn time.Time) (sent i
 	return w.report.Sent, err == nil && !w.done, err
 }
 
+// Drain drains one key at once, for a caller that owns it, and returns after the gate was opened, a
+// step failed, or the time of Poll. It is safe for concurrent use with different keys.
+func (d *Drainer) Drain(ctx context.Context, key string) error {
+	if !d.relay.breaker.mayProbe() {
+		return nil // a later poll finds the intent
+	}
+	_, _, err := d.drain(ctx, key, d.now().Add(d.opts.Poll))
+	return err
+}
+
+// Closed reports whether the gate of key is closed.
+func (d *Drainer) Closed(ctx context.Context, key string) (bool, error) {
+	_, err := d.store.Gate(ctx, key)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // step skips the first event if an operator wants that, or sends the first events, or opens
 // the gate if there are none. ctx ends with the ownership of the key's range.
 func (w *drain) step(ctx context.Context) error {

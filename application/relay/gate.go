@@ -60,8 +60,8 @@ const (
 // if the progress covers e: it was sent, skipped or parked before.
 //
 // Events are ordered by sequence and not by arrival, because after a restart of the feed from
-// its beginning earlier events arrive after later ones. An event without a sequence follows the
-// event that arrived before it.
+// its beginning earlier events arrive after later ones. An event without a sequence, or with
+// ParkedEvent.InOrder and a lower one, follows the event that arrived before it.
 func (g *Gate) Admit(e *ParkedEvent) bool {
 	if g.Progress.covers(&e.Progress) {
 		return false
@@ -71,7 +71,7 @@ func (g *Gate) Admit(e *ParkedEvent) bool {
 	}
 	g.Events++
 	g.Arrivals++
-	if e.Sequence > 0 {
+	if e.Sequence > 0 && (!e.InOrder || e.Sequence > g.Sequence) {
 		g.Sequence = min(e.Sequence, 1<<(positionBits-arrivalBits)-1)
 	}
 	e.Position = g.Sequence<<arrivalBits + min(g.Arrivals, 1<<arrivalBits-1)

@@ -65,6 +65,10 @@ type ParkedEvent struct {
 
 	Position int64    // the order among parked events of the key; set by Gate.Admit
 	Progress Progress // place in the feed, for Gate.Admit; not stored, zero = unknown
+	// InOrder is true if the event follows all events of its key that were parked before, whatever
+	// its sequence. A consumer knows that, because its broker keeps the order. For Gate.Admit; not
+	// stored.
+	InOrder bool
 }
 
 // Intent is an operator's request for a parked key.

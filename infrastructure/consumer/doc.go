@@ -24,6 +24,29 @@
 // An operator can send a dead letter again. Its mark is that of [Event.InboxKey], because the mark of
 // its key says that it was handled.
 //
+// # Parked events
+//
+// A dead letter leaves its key: later events of the key are handled without it. With Options.Park the
+// order of the key is kept instead:
+//
+//	key   e4        e5       e6  e7           operator: retry            e8
+//	      handled   refused  parked after it  e5, e6, e7 to the handler  handled
+//	                └ the gate of the key closes          the gate opens ┘
+//
+// An event is parked if the handler returns [DeadLetter], or has failed Options.Attempts times. Other keys
+// are not affected. The broker holds none of the parked events, so they neither expire there nor count
+// against its limits. Operators use feedbox parked with --consumer: ls, show, retry, skip. A retry or skip
+// is an intent on the gate, which the owner of the key carries out; package handling explains how it is
+// found. Gates and parked events are those of the relay (package relay), in one of its stores:
+// postgres.ParkedOf, firestore.ParkedOf, or Of of package cosmos/parked.
+//
+// All processes of a consumer must have the option, because one without it handles later events of parked
+// keys. Set it in all of them before an operator retries a key.
+//
+// With a lasting inbox, a parked event is handled as often as any other: once, except after a crash between
+// the end of the handler and the record. Its mark is that of [Event.InboxKey], as for a dead letter sent
+// again. An event without a key, or sent again from a dead-letter queue, is dead-lettered and not parked.
+//
 // # Forks
 //
 // A store that fails over to a standby that lags, or is restored, loses events that a consumer may

@@ -7,7 +7,15 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"feedbox/application/relay"
 )
+
+// ParkedStore keeps the parked events of one consumer. It may be in another database than the inbox.
+type ParkedStore interface {
+	relay.ParkedStore
+	relay.DrainStore
+}
 
 // Options are the options of the kits for RabbitMQ and SQS, which retry events in the process. Zero
 // means the default.
@@ -19,6 +27,10 @@ type Options struct {
 	// Attempts is the number of attempts after which a failing event is dead-lettered. Default 10;
 	// negative: no limit. Failures of the inbox do not count.
 	Attempts int
+	// Park, if set, keeps the order of a key after a failure: an event that would be dead-lettered is
+	// stored there, and then the later events of its key, until an operator retries or skips it
+	// (feedbox parked --consumer). Default: dead-lettered, and later events are handled.
+	Park ParkedStore
 	// GapDeliveries is how often an event after a gap waits for the missing event before it is
 	// handled without it. Default 3; negative: handled at once.
 	GapDeliveries int

@@ -69,7 +69,7 @@ var rules = []rule{
 	doctor("broker/rabbitmq", application),
 	doctor("broker/sqs", application, "github.com/aws/"),
 
-	{"infrastructure/consumer", []string{otel}},
+	{"infrastructure/consumer", []string{application, otel}},
 	{"infrastructure/consumer/cosmosinbox", []string{infra + "consumer", azure}},
 	{"infrastructure/consumer/postgresinbox", []string{infra + "consumer", "github.com/jackc/pgx/v5"}},
 	{"infrastructure/consumer/firestoreinbox", []string{infra + "consumer", firestore, "google.golang.org/grpc"}},

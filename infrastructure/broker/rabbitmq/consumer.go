@@ -49,6 +49,7 @@ func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *Co
 		return nil, fmt.Errorf("rabbitmq consumer: %w", err)
 	}
 	c.dispatcher.LimitDeliveries(c.group.DeliveryLimit)
+	c.dispatcher.WakeBy(c.wake)
 	if c.group.DeliveryLimit > 0 && o.Inbox == nil {
 		c.dispatcher.Log().Warn("deliveries are counted in memory only: DeliveryLimit needs a durable inbox", "group", c.group.Name)
 	}
@@ -160,13 +161,27 @@ func (r *queueReceiver) end(cause error) {
 // delivery returns m with the context of its channel.
 func (r *queueReceiver) delivery(owned context.Context, m amqp.Delivery) *handling.Delivery {
 	return &handling.Delivery{
-		Event: event(&m), Context: owned,
+		Event: event(&m), Context: owned, WakeUp: m.Type == typeWakeUp,
 		Complete: func(out consumer.Outcome) { r.dispatcher.Settled(owned, out, m.Ack(false)) },
 		DeadLetter: func(ctx context.Context, reason *consumer.DeadLetterError) error {
 			return r.deadLetter(ctx, &m, reason)
 		},
 	}
 }
+
+// typeWakeUp is the type of a message that is no event. Every consumer of a group finds the intents of
+// operators, but only the active one of a queue may carry them out. RabbitMQ does not say which one that
+// is: it is the one that receives the message.
+const typeWakeUp = "feedbox.wakeUp"
+
+// wake sends a message to the queue of key. It expires, because another process or a later poll sends one too.
+func (c *Consumer) wake(ctx context.Context, key string) error {
+	return c.publish(ctx, c.group.queue(Slot(key)*c.group.Queues/Slots), amqp.Publishing{
+		Type: typeWakeUp, DeliveryMode: amqp.Transient, Expiration: wakeUpExpiry, Headers: amqp.Table{consumer.PropertyKey: key},
+	})
+}
+
+const wakeUpExpiry = "60000" // ms
 
 // advise returns what to do about the end of a channel or a connection.
 func advise(err error) handling.Advice {

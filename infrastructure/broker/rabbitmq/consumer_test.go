@@ -19,6 +19,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/operator"
@@ -183,6 +184,18 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		}
 		<-published
 		ledger.Judge(t, all)
+	})
+
+	t.Run("refused events park their keys in order", func(t *testing.T) {
+		c := newConsumers(t, server, rabbitmq.Group{Name: "parks", Queues: 4})
+		servers.TestParked(t, servers.ParkedKit{
+			Store: parkedtest.NewMemory(), Inbox: consumer.NewMemoryInbox(0), Publish: func(all []relay.Group) { c.publish(t, all) }, Keys: 20,
+			Start: func(o consumer.Options, handler consumer.Handler) func() {
+				process := &consumers{server: server, client: c.client, group: c.group}
+				stop := process.start(t, handler, rabbitmq.ConsumerOptions{Options: o, Prefetch: 32})
+				return func() { process.network.cut(); stop() }
+			},
+		})
 	})
 
 	t.Run("failed event blocks only its key", func(t *testing.T) {

@@ -32,16 +32,21 @@ const confirmTimeout = 10 * time.Second
 // deadLetter publishes a copy of m with the reason to the dead-letter queue of the group, and waits for
 // the confirmation. It does not reject m, because RabbitMQ would dead-letter it without the reason.
 func (c *Consumer) deadLetter(ctx context.Context, m *amqp.Delivery, reason *consumer.DeadLetterError) error {
-	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
-	defer cancel()
 	deadLetter := copyOf(m)
 	deadLetter.Headers[HeaderDeadLetterReason], deadLetter.Headers[HeaderDeadLetterDescription] = reason.Reason, reason.Description()
+	return c.publish(ctx, c.group.deadLetters(), deadLetter)
+}
+
+// publish publishes m to a queue, on a channel of its own, and waits for the confirmation.
+func (c *Consumer) publish(ctx context.Context, queue string, m amqp.Publishing) error {
+	ctx, cancel := context.WithTimeout(ctx, confirmTimeout)
+	defer cancel()
 	return c.open(ctx, func(_ *session, ch *amqp.Channel) error {
 		defer func() { _ = ch.Close() }() // the confirmation has arrived, or the call failed
 		if err := ch.Confirm(false); err != nil {
 			return err
 		}
-		return publishConfirmed(ctx, ch, ch.NotifyReturn(make(chan amqp.Return, 1)), c.group.deadLetters(), deadLetter)
+		return publishConfirmed(ctx, ch, ch.NotifyReturn(make(chan amqp.Return, 1)), queue, m)
 	})
 }
 

@@ -95,6 +95,13 @@
 // With Group.DeliveryLimit the consumer counts in its inbox, once the broker has delivered an event more
 // often than the limit. So it dead-letters the event after at most twice the limit of calls of handlers.
 //
+// # Parked keys
+//
+// With Options.Park, refused events are parked instead of dead-lettered (package consumer). A process that
+// finds the intent of an operator sends a message of type feedbox.wakeUp to the queue of the key, without
+// the exchange: it needs the right to write to the default exchange, as dead letters do. The active consumer
+// receives it after the messages before it in the queue.
+//
 // # Changing queues
 //
 // Declare fails if the queues of a group exist with other arguments or in another number. They are

@@ -19,7 +19,7 @@ import (
 //	        [waiting] ---------------------> [handled] ------------------> settled
 //	            ^                               |   |      final error, Attempts exceeded
 //	            +----------- backoff -----------+   +--------------------> dead-lettered
-//	                  failed, after a gap
+//	                  failed, after a gap                      or parked (Options.Park)
 //
 // An event whose Context has ended is removed in every state, because the broker redelivers it. A
 // redelivered event waits until the running handler of its key has returned. No event leaves
@@ -30,6 +30,7 @@ type Dispatcher struct {
 	attempts      int
 	gapDeliveries int
 	deliveryLimit int
+	parking       *Parking      // nil: off
 	permits       chan struct{} // one held for each event that is being handled
 
 	mu      sync.Mutex             // guards queues
@@ -47,6 +48,9 @@ type Delivery struct {
 	// DeadLetter stores a copy of the event in the dead-letter queue. The event itself is
 	// completed afterwards.
 	DeadLetter func(ctx context.Context, reason *consumer.DeadLetterError) error
+	// WakeUp is true for a message that is no event: the owner of Event.Key looks for an intent of an
+	// operator. Outcome.Event is nil when it is completed.
+	WakeUp bool
 
 	progress        Progress
 	failures        int // consecutive, of any kind
@@ -70,7 +74,19 @@ func NewDispatcher(source Source, advise func(err error) Advice, handler consume
 		return nil, errors.New("option Concurrency must be positive")
 	}
 	d.permits = make(chan struct{}, cmp.Or(o.Concurrency, 8))
-	return d, d.runner.Init()
+	err := d.runner.Init()
+	if err == nil {
+		d.parking, err = NewParking(o.Park, d.inbox, &d.runner)
+	}
+	return d, err
+}
+
+// WakeBy sets a function that sends a message for the owner of key, which becomes a delivery with WakeUp.
+// It must be called before Run.
+func (d *Dispatcher) WakeBy(send func(ctx context.Context, key string) error) {
+	if d.parking != nil {
+		d.parking.wake = send
+	}
 }
 
 // LimitDeliveries sets the number of deliveries to a handler after which an event is dead-lettered. It must
@@ -95,6 +111,9 @@ func (d *Dispatcher) Run(ctx context.Context, receivers []Receiver, release func
 		var receiving sync.WaitGroup
 		for _, r := range receivers {
 			receiving.Go(func() { d.receive(ctx, working, r) })
+		}
+		if d.parking != nil {
+			receiving.Go(func() { d.parking.Poll(ctx, d.parking.send) })
 		}
 		receiving.Wait()
 		d.serving.Wait()
@@ -132,11 +151,21 @@ func (d *Dispatcher) Add(ctx context.Context, m *Delivery) {
 
 // serve handles the deliveries of a key until its queue is empty.
 func (d *Dispatcher) serve(ctx context.Context, key string) {
-	k := &KeyProcessor{Runner: &d.runner, Inbox: d.inbox, GapDeliveries: d.gapDeliveries, DeliveryLimit: d.deliveryLimit}
+	k := &KeyProcessor{Runner: &d.runner, Inbox: d.inbox, GapDeliveries: d.gapDeliveries, DeliveryLimit: d.deliveryLimit, Parking: d.parking}
 	loaded := false
 	for m := d.next(key, k); m != nil; m = d.next(key, k) {
 		if !d.acquirePermit(ctx, m) {
 			d.runner.Released(ctx)
+			continue
+		}
+		if m.WakeUp {
+			if d.parking != nil {
+				d.parking.Drain(m.Context, key)
+			}
+			<-d.permits
+			d.runner.Released(ctx)
+			m.Complete(consumer.Outcome{})
+			loaded = false
 			continue
 		}
 		out := consumer.Outcome{Event: m.Event}
@@ -197,18 +226,10 @@ func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, o
 	if handlerFailed && m.Context.Err() == nil {
 		m.handlerFailures++
 		if reason := d.deadLetterReason(m, out.Err); reason != nil {
-			if err := m.DeadLetter(m.Context, reason); err != nil {
-				out.Err = fmt.Errorf("dead-letter event %s: %w", m.Event.ID, err)
-			} else {
-				out.Action = consumer.DeadLettered
-				if err := k.Record(m.Context, m.Event); err != nil {
-					loaded = false
-					d.runner.Log.WarnContext(ctx, "dead letter not recorded in the inbox", "error", err)
-				}
-			}
+			loaded = d.refuse(ctx, k, m, &out, reason)
 		}
 	}
-	if out.Err == nil || out.Action == consumer.DeadLettered {
+	if out.Err == nil || out.Action == consumer.DeadLettered || out.Action == consumer.Parked {
 		d.runner.Released(ctx)
 		m.Complete(out)
 		return loaded
@@ -226,9 +247,36 @@ func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, o
 	return loaded
 }
 
+// refuse parks or dead-letters an event and sets the action of out. If it fails, the action stays Handled.
+// It reports whether the mark of k is that of the inbox.
+func (d *Dispatcher) refuse(ctx context.Context, k *KeyProcessor, m *Delivery, out *consumer.Outcome, reason *consumer.DeadLetterError) (loaded bool) {
+	if k.Parks(m.Event) {
+		err := k.Park(m.Context, m.Event, reason, m.handlerFailures)
+		if err != nil {
+			out.Err = err
+			return false
+		}
+		out.Action = consumer.Parked
+		return true
+	}
+	if err := m.DeadLetter(m.Context, reason); err != nil {
+		out.Err = fmt.Errorf("dead-letter event %s: %w", m.Event.ID, err)
+		return true
+	}
+	out.Action = consumer.DeadLettered
+	if err := k.Record(m.Context, m.Event); err != nil {
+		d.runner.Log.WarnContext(ctx, "dead letter not recorded in the inbox", "error", err)
+		return false
+	}
+	return true
+}
+
 // Settled reports the outcome of a completed delivery to the observer. err is the error of the
-// settlement.
+// settlement. A wake-up has no outcome.
 func (d *Dispatcher) Settled(ctx context.Context, out consumer.Outcome, err error) {
+	if out.Event == nil {
+		return
+	}
 	if err != nil {
 		out.Action, out.Err = consumer.Unsettled, errors.Join(out.Err, err)
 	}

@@ -48,6 +48,11 @@ func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *
 		var stop context.CancelFunc
 		d.ctx, stop = context.WithCancel(t.Context())
 		ready, done := make(chan struct{}), make(chan struct{})
+		d.dispatcher.WakeBy(func(_ context.Context, key string) error {
+			<-ready
+			d.dispatcher.Add(d.ctx, &handling.Delivery{Event: &consumer.Event{Key: key}, WakeUp: true, Context: d.locked, Complete: func(consumer.Outcome) {}})
+			return nil
+		})
 		go func() {
 			defer close(done)
 			d.dispatcher.Run(d.ctx, []handling.Receiver{func(ctx, working context.Context) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"feedbox/application/relay"
 	"feedbox/infrastructure/consumer"
 )
 
@@ -18,8 +19,11 @@ type KeyProcessor struct {
 	// DeliveryLimit is the number of deliveries to a handler after which an event is dead-lettered.
 	// 0: no limit.
 	DeliveryLimit int
+	// Parking parks events instead of dead-lettering them. Nil: off.
+	Parking *Parking
 
-	last consumer.Mark
+	last   consumer.Mark
+	parked bool // the gate of the key is closed
 }
 
 // Progress is the state of a delivery in this process. The broker also counts deliveries without a handler.
@@ -29,10 +33,29 @@ type Progress struct {
 	begun bool // passed to the handler
 }
 
-// Load reads the mark of the key from the inbox.
+// Load reads the mark of the key from the inbox, and whether the key is parked.
 func (k *KeyProcessor) Load(ctx context.Context, key string) (err error) {
 	k.last, err = k.Inbox.Last(ctx, key)
+	if err == nil && k.Parking != nil && key != "" {
+		k.parked, err = k.Parking.closed(ctx, key)
+	}
 	return err
+}
+
+// Parks reports whether a refused event is parked and not dead-lettered. An event without a key needs
+// no order. A dead letter that an operator has sent again is not in the order of its key any more.
+func (k *KeyProcessor) Parks(e *consumer.Event) bool {
+	return k.Parking != nil && e.Key != "" && e.Resubmission == ""
+}
+
+// Park parks a refused event, so that the later ones of its key are parked too, and records it. The
+// event can be settled then. The mark of a key is that of its last event which was handled or parked.
+func (k *KeyProcessor) Park(ctx context.Context, e *consumer.Event, reason *consumer.DeadLetterError, attempts int) error {
+	if err := k.Parking.park(ctx, e, reason, attempts); err != nil {
+		return err
+	}
+	k.parked = true
+	return k.Record(ctx, e)
 }
 
 // IsWait reports whether err delays an event until an earlier one of its key arrives.
@@ -68,6 +91,15 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 	case consumer.Fork:
 		e.Replaced = k.last.Replaced(e)
 	case consumer.Fresh:
+	}
+	if k.parked && k.Parks(e) {
+		if out.Err = k.Park(ctx, e, nil, 0); out.Err == nil {
+			out.Action = consumer.Parked
+		}
+		if !errors.Is(out.Err, relay.ErrGateOpen) {
+			return false
+		}
+		k.parked = false
 	}
 	if out.Err = k.countDelivery(ctx, e, p); out.Err != nil {
 		return IsFinal(out.Err)

@@ -125,6 +125,10 @@ func (r *Runner) logOutcome(ctx context.Context, o *consumer.Outcome) {
 	switch o.Action {
 	case consumer.DeadLettered:
 		warn("event dead-lettered", "next", "remove the cause, then resubmit the event from the dead-letter queue")
+	case consumer.Parked:
+		if o.Err != nil { // later events of the key are not logged
+			warn("event parked; later events of its key wait for it", "next", "remove the cause, then feedbox parked retry or skip, with --consumer")
+		}
 	case consumer.Unsettled:
 		warn("settlement not confirmed; the event may be redelivered")
 	case consumer.Abandoned:

@@ -36,6 +36,7 @@ type telemetry struct {
 	failed     metric.Int64Counter
 	retried    metric.Int64Counter
 	dead       metric.Int64Counter
+	parked     metric.Int64Counter
 	gaps       metric.Int64Counter
 	forks      metric.Int64Counter
 	duplicates metric.Int64Counter
@@ -85,6 +86,7 @@ func newTelemetry(s Source, meters metric.MeterProvider, tracers trace.TracerPro
 	count(&t.failed, "outbox.consumer.failed", "{call}", "calls of the handler that failed")
 	count(&t.retried, "outbox.consumer.retried", "{event}", "attempts that ended in another one, also those that waited for a missing event")
 	count(&t.dead, "outbox.consumer.dead_lettered", "{event}", "events moved to the dead-letter queue by the kit; the broker moves others")
+	count(&t.parked, "outbox.consumer.parked", "{event}", "events stored until an operator decides: refused ones, and later ones of their keys")
 	count(&t.gaps, "outbox.consumer.gaps", "{event}", "events handled although an earlier event of their key had not arrived")
 	count(&t.forks, "outbox.consumer.forks", "{event}", "events of another history than handled ones, which the store has lost in a failover or restore")
 	count(&t.duplicates, "outbox.consumer.duplicates", "{event}", "events dropped because they were handled before")
@@ -171,6 +173,8 @@ func (t *telemetry) count(ctx context.Context, o *consumer.Outcome) {
 		t.duplicates.Add(ctx, 1, t.set)
 	case consumer.DeadLettered:
 		t.dead.Add(ctx, 1, t.set)
+	case consumer.Parked:
+		t.parked.Add(ctx, 1, t.set)
 	case consumer.Abandoned:
 		t.retried.Add(ctx, 1, t.set)
 		settled = false

@@ -56,15 +56,16 @@ type Options struct {
 
 // The collections. firestore.indexes.json refers to these names.
 const (
-	collectionAggregates = "feedboxAggregates"
-	collectionTombstones = "feedboxTombstones"
-	collectionEvents     = "feedboxEvents"
-	collectionRequests   = "feedboxRequests"
-	collectionAudits     = "feedboxAudits"
-	collectionLeases     = "feedboxLeases"
-	collectionGates      = "feedboxGates"
-	collectionParked     = "feedboxParked"
-	collectionSkipped    = "feedboxSkipped"
+	collectionAggregates    = "feedboxAggregates"
+	collectionTombstones    = "feedboxTombstones"
+	collectionEvents        = "feedboxEvents"
+	collectionRequests      = "feedboxRequests"
+	collectionAudits        = "feedboxAudits"
+	collectionLeases        = "feedboxLeases"
+	collectionGates         = "feedboxGates"
+	collectionConsumerGates = "feedboxConsumerGates"
+	collectionParked        = "feedboxParked"
+	collectionSkipped       = "feedboxSkipped"
 )
 
 // Open returns a DB, which connects when it is used. The caller must close it.

@@ -20,7 +20,19 @@ import (
 
 // Parked is the parked.Records of a database. Each gate and each parked event is a document. It is
 // safe for concurrent use.
-type Parked struct{ DB *DB }
+type Parked struct {
+	DB    *DB
+	gates string // the collection; "" means collectionGates
+}
+
+// ParkedOf returns the parked events of a consumer, for the option Park of a consumer kit. Its gates are
+// apart from those of the relay. Its parked events share a collection, and its index: no key of an event
+// may begin with "consumer/".
+func ParkedOf(db *DB, consumer string) (parked.Store, error) {
+	return parked.OfConsumer(consumer, Parked{DB: db, gates: collectionConsumerGates})
+}
+
+func (p Parked) gatesIn() string { return cmp.Or(p.gates, collectionGates) }
 
 // hashed returns the id of the document of a gate, or of a parked event: a hash, because keys and
 // event ids may contain characters that a document id must not have.
@@ -57,7 +69,7 @@ func skippedOf(d *pb.Document) (relay.Skipped, error) {
 
 // Find implements parked.Records.
 func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
-	names := []string{p.DB.document(collectionGates, hashed(key, ""))}
+	names := []string{p.DB.document(p.gatesIn(), hashed(key, ""))}
 	for _, id := range ids {
 		names = append(names, p.DB.document(collectionParked, hashed(key, id)))
 	}
@@ -81,7 +93,7 @@ func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
 	if wanted {
 		conditions = append(conditions, condition{"wanted", equal, true})
 	}
-	return all(ctx, p.DB, "list gates", find(collectionGates, byName, 0, conditions...), gateOf)
+	return all(ctx, p.DB, "list gates", find(p.gatesIn(), byName, 0, conditions...), gateOf)
 }
 
 // First implements parked.Records. It stops the stream of results at maxBytes.
@@ -129,9 +141,9 @@ func (p Parked) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[
 // Commit implements parked.Records.
 func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {
 	key, id, when := c.Gate.Key, hashed(c.Gate.Key, ""), unchanged(c.Gate.Version)
-	writes := []*pb.Write{p.DB.remove(collectionGates, id, when)}
+	writes := []*pb.Write{p.DB.remove(p.gatesIn(), id, when)}
 	if !c.Open {
-		writes[0] = p.DB.put(collectionGates, id, fields{"key": key, "gate": string(c.Gate.Data), "wanted": c.Wanted}.unique(), when)
+		writes[0] = p.DB.put(p.gatesIn(), id, fields{"key": key, "gate": string(c.Gate.Data), "wanted": c.Wanted}.unique(), when)
 	}
 	for i := range c.Put {
 		f := parkedFields(&c.Put[i])

@@ -118,10 +118,10 @@ func TestOperationsEndIfTheServerIsSilent(t *testing.T) {
 			_, err := Leases{db}.Create(ctx, changefeed.Record{ID: "x"})
 			return err
 		},
-		"gate":  func(ctx context.Context, db *DB) error { _, _, err := Parked{db}.Find(ctx, "k", nil); return err },
-		"gates": func(ctx context.Context, db *DB) error { _, err := Parked{db}.Gates(ctx, true); return err },
+		"gate":  func(ctx context.Context, db *DB) error { _, _, err := Parked{DB: db}.Find(ctx, "k", nil); return err },
+		"gates": func(ctx context.Context, db *DB) error { _, err := Parked{DB: db}.Gates(ctx, true); return err },
 		"change gate": func(ctx context.Context, db *DB) error {
-			_, err := Parked{db}.Commit(ctx, &parked.Change{})
+			_, err := Parked{DB: db}.Commit(ctx, &parked.Change{})
 			return err
 		},
 		"event":  func(ctx context.Context, db *DB) error { _, err := Records{db}.Event(ctx, "k", "e"); return err },

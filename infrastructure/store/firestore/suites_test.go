@@ -24,6 +24,19 @@ func TestLeases(t *testing.T) {
 func TestParkedStore(t *testing.T) {
 	t.Parallel()
 	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { return parked.Store{Records: firestore.Parked{DB: open(t)}} })
+	db, consumers := open(t), 0
+	relays := parked.Store{Records: firestore.Parked{DB: db}}
+	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { // all share the collections
+		consumers++
+		store, err := firestore.ParkedOf(db, fmt.Sprint("consumer", consumers))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	})
+	if keys, err := relays.Closed(t.Context()); err != nil || len(keys) > 0 {
+		t.Errorf("a relay sees the parked keys %v of consumers, %v", keys, err)
+	}
 }
 
 func TestLargestEventCanBeParkedAndSkipped(t *testing.T) {

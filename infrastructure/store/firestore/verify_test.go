@@ -130,7 +130,7 @@ func TestNoEventsAreLookedUpWithoutARequest(t *testing.T) {
 	defer db.Close()
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if found, err := (Parked{db}).SkippedAmong(ended, nil); err != nil || len(found) != 0 {
+	if found, err := (Parked{DB: db}).SkippedAmong(ended, nil); err != nil || len(found) != 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }

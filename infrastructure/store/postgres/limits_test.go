@@ -100,13 +100,16 @@ func TestOperationsEndIfTheServerIsSilent(t *testing.T) {
 			_, err := Leases{db}.Replace(ctx, changefeed.Record{ID: "x"})
 			return err
 		},
-		"delete":  func(ctx context.Context, db *DB) error { return Leases{db}.Delete(ctx, "x", "1") },
-		"gate":    func(ctx context.Context, db *DB) error { _, _, err := Parked{db}.Find(ctx, "k", nil); return err },
-		"gates":   func(ctx context.Context, db *DB) error { _, err := Parked{db}.Gates(ctx, true); return err },
-		"first":   func(ctx context.Context, db *DB) error { _, err := Parked{db}.First(ctx, "k", 1, 1<<20); return err },
-		"skipped": func(ctx context.Context, db *DB) error { _, err := Parked{db}.Skipped(ctx, "k"); return err },
+		"delete": func(ctx context.Context, db *DB) error { return Leases{db}.Delete(ctx, "x", "1") },
+		"gate":   func(ctx context.Context, db *DB) error { _, _, err := Parked{DB: db}.Find(ctx, "k", nil); return err },
+		"gates":  func(ctx context.Context, db *DB) error { _, err := Parked{DB: db}.Gates(ctx, true); return err },
+		"first": func(ctx context.Context, db *DB) error {
+			_, err := Parked{DB: db}.First(ctx, "k", 1, 1<<20)
+			return err
+		},
+		"skipped": func(ctx context.Context, db *DB) error { _, err := Parked{DB: db}.Skipped(ctx, "k"); return err },
 		"change gate": func(ctx context.Context, db *DB) error {
-			_, err := Parked{db}.Commit(ctx, &parked.Change{})
+			_, err := Parked{DB: db}.Commit(ctx, &parked.Change{})
 			return err
 		},
 		"event":  func(ctx context.Context, db *DB) error { _, err := Records{db}.Event(ctx, "k", "e"); return err },

@@ -141,7 +141,7 @@ var work = map[string]func(t *testing.T, db *postgres.DB, owner *pgxpool.Pool) e
 	"relay": func(t *testing.T, db *postgres.DB, owner *pgxpool.Pool) error {
 		ctx, all := t.Context(), []error{}
 		try := func(err error) { all = append(all, err) }
-		_, err := owner.Exec(ctx, `DELETE FROM events; DELETE FROM leases; DELETE FROM gates; DELETE FROM parked`)
+		_, err := owner.Exec(ctx, `DELETE FROM events; DELETE FROM leases; DELETE FROM gates; DELETE FROM parked; DELETE FROM consumer_gates; DELETE FROM consumer_parked`)
 		must(t, err)
 		_, err = owner.Exec(ctx, insertEvent, recordstore.Hash("k"), "k", "e", `{"a":1}`)
 		must(t, err)
@@ -156,16 +156,19 @@ var work = map[string]func(t *testing.T, db *postgres.DB, owner *pgxpool.Pool) e
 		etag, err = leases.Replace(ctx, changefeed.Record{ID: "l", Body: []byte(`{}`), ETag: etag})
 		try(err)
 		try(leases.Delete(ctx, "l", etag))
-		gates := postgres.Parked{DB: db}
-		g := parked.Gate{Key: "k", Data: []byte(`{}`)}
-		g.Version, err = gates.Commit(ctx, &parked.Change{Gate: g, Put: []relay.ParkedEvent{{Key: "k", ID: "e", Document: []byte(`{}`)}, {Key: "k", ID: "f", Document: []byte(`{}`)}}})
-		try(err)
-		g.Version, err = gates.Commit(ctx, &parked.Change{Gate: g, Skipped: &relay.Skipped{Event: relay.ParkedEvent{Key: "k", ID: "e"}}})
-		try(err)
-		_, _, err = gates.Find(ctx, "k", []string{"f"})
-		try(err)
-		_, err = gates.Commit(ctx, &parked.Change{Gate: g, Remove: []string{"f"}, Open: true})
-		try(err)
+		consumers, err := postgres.ParkedOf(db, "billing")
+		must(t, err)
+		for _, gates := range []parked.Records{postgres.Parked{DB: db}, consumers.Records} {
+			g := parked.Gate{Key: "k", Data: []byte(`{}`)}
+			g.Version, err = gates.Commit(ctx, &parked.Change{Gate: g, Put: []relay.ParkedEvent{{Key: "k", ID: "e", Document: []byte(`{}`)}, {Key: "k", ID: "f", Document: []byte(`{}`)}}})
+			try(err)
+			g.Version, err = gates.Commit(ctx, &parked.Change{Gate: g, Skipped: &relay.Skipped{Event: relay.ParkedEvent{Key: "k", ID: "e"}}})
+			try(err)
+			_, _, err = gates.Find(ctx, "k", []string{"f"})
+			try(err)
+			_, err = gates.Commit(ctx, &parked.Change{Gate: g, Remove: []string{"f"}, Open: true})
+			try(err)
+		}
 		try(postgres.Upkeep{DB: db}.Sweep(ctx))
 		_, err = db.Size(ctx)
 		try(err)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -13,7 +14,26 @@ import (
 
 // Parked is the parked.Records of a database. A gate is a row with its version and one JSON
 // document, and each parked event is a row. It is safe for concurrent use.
-type Parked struct{ DB *DB }
+type Parked struct {
+	DB       *DB
+	consumer bool // the tables are those of consumers
+}
+
+// ParkedOf returns the parked events of a consumer, for the option Park of a consumer kit. The database
+// must have the schema (DB.Migrate).
+func ParkedOf(db *DB, consumer string) (parked.Store, error) {
+	return parked.OfConsumer(consumer, Parked{DB: db, consumer: true})
+}
+
+var ofConsumers = strings.NewReplacer("feedbox.gates", "feedbox.consumer_gates", "feedbox.parked", "feedbox.consumer_parked")
+
+// in returns a statement for the tables of p. Statements have those of the relay.
+func (p Parked) in(sql string) string {
+	if p.consumer {
+		return ofConsumers.Replace(sql)
+	}
+	return sql
+}
 
 const (
 	gateColumns   = `key, version::text, data`
@@ -23,28 +43,28 @@ const (
 // Find implements parked.Records.
 func (p Parked) Find(ctx context.Context, key string, ids []string) (g parked.Gate, events []relay.ParkedEvent, err error) {
 	what := "read the gate of key " + key
-	found, err := all[parked.Gate](ctx, p.DB, what, `SELECT `+gateColumns+` FROM feedbox.gates WHERE key = $1`, key)
+	found, err := all[parked.Gate](ctx, p.DB, what, p.in(`SELECT `+gateColumns+` FROM feedbox.gates WHERE key = $1`), key)
 	if err != nil || len(found) == 0 {
 		return g, nil, err
 	}
 	if len(ids) > 0 {
-		events, err = all[relay.ParkedEvent](ctx, p.DB, what, `SELECT `+parkedColumns+` FROM feedbox.parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`, key, ids)
+		events, err = all[relay.ParkedEvent](ctx, p.DB, what, p.in(`SELECT `+parkedColumns+` FROM feedbox.parked WHERE key = $1 AND id = ANY ($2) AND skipped IS NULL`), key, ids)
 	}
 	return found[0], events, err
 }
 
 // Gates implements parked.Records.
 func (p Parked) Gates(ctx context.Context, wanted bool) ([]parked.Gate, error) {
-	return all[parked.Gate](ctx, p.DB, "list gates", `SELECT `+gateColumns+` FROM feedbox.gates WHERE wanted OR NOT $1`, wanted)
+	return all[parked.Gate](ctx, p.DB, "list gates", p.in(`SELECT `+gateColumns+` FROM feedbox.gates WHERE wanted OR NOT $1`), wanted)
 }
 
 // First implements parked.Records. The length of a document is known without reading it, so the
 // documents after maxBytes are not read.
 func (p Parked) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
 	const first = `SELECT ` + parkedColumns + ` FROM feedbox.parked WHERE key = $1 AND skipped IS NULL ORDER BY position LIMIT $2`
-	return all[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key, `SELECT `+parkedColumns+` FROM (
+	return all[relay.ParkedEvent](ctx, p.DB, "read parked events of key "+key, p.in(`SELECT `+parkedColumns+` FROM (
 		SELECT *, sum(octet_length(document)) OVER (ORDER BY position) - octet_length(document) AS earlier FROM (`+first+`) AS chosen
-	) AS sized WHERE earlier < $3 ORDER BY position`, key, limit, maxBytes)
+	) AS sized WHERE earlier < $3 ORDER BY position`), key, limit, maxBytes)
 }
 
 // Skipped implements parked.Records.
@@ -54,7 +74,7 @@ func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skippe
 		Skipped document.IntentData
 	}
 	found, err := all[record](ctx, p.DB, "read skipped events of key "+key,
-		`SELECT `+parkedColumns+`, skipped FROM feedbox.parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY position`, key)
+		p.in(`SELECT `+parkedColumns+`, skipped FROM feedbox.parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY position`), key)
 	for _, r := range found {
 		skipped = append(skipped, relay.Skipped{Event: r.ParkedEvent, Intent: relay.Intent(r.Skipped)})
 	}
@@ -68,7 +88,7 @@ func (p Parked) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[
 		keys[i], ids[i] = e.Key, e.ID
 	}
 	found, err := all[relay.EventRef](ctx, p.DB, "find skipped events",
-		`SELECT key, id FROM unnest($1::text[], $2::text[]) AS asked (key, id) JOIN feedbox.parked USING (key, id) WHERE skipped IS NOT NULL`, keys, ids)
+		p.in(`SELECT key, id FROM unnest($1::text[], $2::text[]) AS asked (key, id) JOIN feedbox.parked USING (key, id) WHERE skipped IS NOT NULL`), keys, ids)
 	for _, e := range found {
 		skipped[e] = true
 	}
@@ -79,7 +99,7 @@ func (p Parked) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[
 // is rolled back.
 func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, err error) {
 	batch, g := &pgx.Batch{}, c.Gate
-	queue := func(sql string, args ...any) *pgx.QueuedQuery { return batch.Queue(p.DB.in(sql), args...) }
+	queue := func(sql string, args ...any) *pgx.QueuedQuery { return batch.Queue(p.DB.in(p.in(sql)), args...) }
 	queue(`SELECT ` + durable)
 	var gate *pgx.QueuedQuery
 	switch {

@@ -22,7 +22,10 @@ var rights = map[string]map[string]string{
 		"schema_version": "SELECT", "aggregates": "SELECT, UPDATE, DELETE", "events": "SELECT, UPDATE, DELETE",
 		"requests": "SELECT, DELETE", "audits": "SELECT, DELETE",
 		"leases": "SELECT, INSERT, UPDATE, DELETE", "gates": "SELECT, INSERT, UPDATE, DELETE", "parked": "SELECT, INSERT, UPDATE, DELETE",
-		"tags": "USAGE",
+		"tags": "USAGE", "consumer_gates": "SELECT, INSERT, UPDATE, DELETE", "consumer_parked": "SELECT, INSERT, UPDATE, DELETE",
+	},
+	"consumer": { // one that parks events
+		"consumer_gates": "SELECT, INSERT, UPDATE, DELETE", "consumer_parked": "SELECT, INSERT, UPDATE, DELETE", "tags": "USAGE",
 	},
 }
 

@@ -25,13 +25,16 @@ var expiringScript string
 //go:embed migrations/0004_emit.sql
 var emitScript string
 
+//go:embed migrations/0005_consumer_gates.sql
+var consumerGatesScript string
+
 // scripts create the schema, one script per version. compatible is the oldest version whose programs
 // can go on with the schema, and can start again: a script first adds what new programs need, and a
 // script of a later version removes what no program needs any more.
 var scripts = []struct {
 	sql        string
 	compatible int
-}{{outboxScript, 1}, {gatesScript, 2}, {expiringScript, 2}, {emitScript, 2}}
+}{{outboxScript, 1}, {gatesScript, 2}, {expiringScript, 2}, {emitScript, 2}, {consumerGatesScript, 2}}
 
 // schemaVersion returns the version of the schema, and the oldest one whose programs can use it.
 // Earlier releases did not store the latter.

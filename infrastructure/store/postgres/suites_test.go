@@ -28,6 +28,17 @@ func TestLeases(t *testing.T) {
 func TestParkedStore(t *testing.T) {
 	t.Parallel()
 	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { return parked.Store{Records: postgres.Parked{DB: open(t)}} })
+	db, consumers := open(t), 0
+	relays := parked.Store{Records: postgres.Parked{DB: db}}
+	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { // all share the tables
+		consumers++
+		store, err := postgres.ParkedOf(db, fmt.Sprint("consumer", consumers))
+		must(t, err)
+		return store
+	})
+	if keys, err := relays.Closed(t.Context()); err != nil || len(keys) > 0 {
+		t.Errorf("a relay sees the parked keys %v of consumers, %v", keys, err)
+	}
 }
 
 func TestVerifyComparesTheSchema(t *testing.T) {

@@ -17,6 +17,7 @@ const (
 	acceptTimeout      = "com.microsoft:timeout" // milliseconds for which the broker waits for a session
 	lockedUntil        = "com.microsoft:locked-until-utc"
 	conditionTimeout   = amqp.ErrCond("com.microsoft:timeout")
+	conditionLocked    = amqp.ErrCond("com.microsoft:session-cannot-be-locked")
 	conditionCancelled = amqp.ErrCond("com.microsoft:operation-cancelled")
 )
 
@@ -40,11 +41,17 @@ type accepted struct {
 // acceptNext accepts the next session with messages, with a credit of prefetch. It returns errNoSessionAvailable if
 // there was none within acceptTime.
 func (c *connection) acceptNext(ctx context.Context, prefetch int) (*accepted, error) {
+	return c.accept(ctx, prefetch, nil)
+}
+
+// accept accepts the session with this id, or the next one if it is nil. A session that another process
+// holds is refused with conditionLocked.
+func (c *connection) accept(ctx context.Context, prefetch int, id any) (*accepted, error) {
 	ctx, cancel := context.WithTimeout(ctx, acceptTime+acceptGrace)
 	defer cancel()
 	l, err := c.attach(ctx, &amqp.ReceiverOptions{
 		SettlementMode: amqp.ReceiverSettleModeSecond.Ptr(), Credit: int32(prefetch),
-		Filters:    []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, nil)},
+		Filters:    []amqp.LinkFilter{amqp.NewLinkFilter(sessionFilter, sessionFilterCode, id)},
 		Properties: map[string]any{acceptTimeout: uint32(acceptTime / time.Millisecond)},
 	})
 	switch {

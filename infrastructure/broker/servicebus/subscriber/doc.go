@@ -37,7 +37,8 @@
 //	gap              -> wait a few times with the lock held, for the missing event or for others
 //	                    of the session that are not after a gap; then as fresh
 //	fresh            -> Handler   nil                -> record, complete
-//	                              DeadLetter, Defer  -> dead-letter or defer, record
+//	                              DeadLetter, Defer  -> dead-letter or defer, record; with
+//	                                                    SessionOptions.Park park, record, complete
 //	                              any other error    -> backoff with the lock held, abandon, close
 //
 // Only an event that the handler has refused is abandoned, because that counts towards MaxDeliveryCount.
@@ -47,20 +48,28 @@
 //
 //   - One event of a session is handled at a time, in the order of the broker. A failed event is
 //     redelivered before later events of its session, because closing the link returns those as well.
+//
 //   - In a process a key has one owner. A new owner waits until the previous one has released the key,
 //     even if the broker has granted the session again.
+//
 //   - At most SessionOptions.Sessions sessions are handled at a time, and at most as many are held idle.
 //     A session is accepted only while there is a free permit. Further granted sessions wait for a
 //     permit in the order of their requests.
+//
 //   - The lock of a session that is held for longer than half of its duration is renewed. If the lock is
 //     lost, the context of the handler ends.
+//
 //   - A handled event is recorded in the inbox before it is completed, so the inbox drops it if it is
 //     redelivered after a lost settlement.
+//
 //   - Every request has a limit. The broker replies to an accept after a minute at most, so after two
 //     accepts without a reply the connection is replaced. A granted session that receives no message
 //     may be idle or silent. The renewal of its lock shows which.
+//
 //   - The broker confirms completions while later events are handled. A session is closed after all of
 //     them are confirmed, or after one has failed.
+//
+//   - With SessionOptions.Park, only the holder of a session parks and drains its key: see package handling.
 //
 // Goroutines, all of which Run waits for:
 //
@@ -69,6 +78,7 @@
 //	  |                 +---- read: from the link to the queue; detects the end of the link
 //	  |                 +---- renew, after half of the lock duration
 //	  +---- settlers, one per unconfirmed completion
+//	  +---- with SessionOptions.Park: poll for intents of operators, and accept their sessions
 //	  +---- those of the connection (package wire)
 //
 // After cancellation, running handlers may take DrainTimeout to return, unhandled events are returned to

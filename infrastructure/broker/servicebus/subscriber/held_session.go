@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -35,7 +36,7 @@ func (p *SessionProcessor) hold(ctx, working context.Context, s *accepted) {
 	locked, lose := context.WithCancelCause(working)
 	h := &heldSession{
 		p: p, session: s, public: &Session{id: s.id, link: s.link}, lose: lose,
-		key:   handling.KeyProcessor{Runner: &p.runner, Inbox: p.opts.Inbox, GapDeliveries: p.opts.GapDeliveries},
+		key:   handling.KeyProcessor{Runner: &p.runner, Inbox: p.opts.Inbox, GapDeliveries: p.opts.GapDeliveries, Parking: p.parking},
 		queue: make(chan *message, p.opts.Prefetch), observed: closed,
 	}
 	reading, stop := context.WithCancel(context.WithoutCancel(ctx))
@@ -88,6 +89,9 @@ func (h *heldSession) run(ctx, locked context.Context) {
 		return
 	}
 	began := time.Now()
+	if p := h.p; p.parking != nil && p.isWanted(h.session.id) {
+		p.parking.Drain(locked, h.session.id)
+	}
 	if err := h.key.Load(locked, h.session.id); err != nil {
 		h.p.runner.Log.WarnContext(ctx, "inbox unavailable", "session", h.session.id, "error", err)
 		h.releasePermit()
@@ -108,7 +112,7 @@ func (h *heldSession) run(ctx, locked context.Context) {
 // handleQueued handles m and the messages in the queue. It reports whether the session may continue.
 func (h *heldSession) handleQueued(ctx, locked context.Context, m *message, began time.Time) bool {
 	for ; m != nil; m = h.queued() {
-		if ctx.Err() != nil || locked.Err() != nil || !h.deliver(ctx, locked, m) || h.failed.Load() {
+		if ctx.Err() != nil || locked.Err() != nil || !h.drain(locked) || !h.deliver(ctx, locked, m) || h.failed.Load() {
 			return false
 		}
 		// Not while a message waits, because its waits would begin again with the next session.
@@ -156,7 +160,7 @@ func (h *heldSession) nextMessage(ctx, locked context.Context) *message {
 func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 	out := &consumer.Outcome{Event: m.event}
 	h.p.runner.Received(ctx)
-	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && !handlerFailed {
+	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && (!handlerFailed || !h.park(locked, out)) {
 		return h.wait(ctx, locked, m, out)
 	}
 	previous, observed := h.observed, make(chan struct{})
@@ -178,7 +182,7 @@ func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 		})
 		return true
 	}
-	if !handling.IsFinal(out.Err) {
+	if !handling.IsFinal(out.Err) && out.Action != consumer.Parked {
 		h.releasePermit() // for other sessions during the backoff
 		handling.Wait(ctx, locked, h.p.runner.Backoff(out.Event.DeliveryCount))
 	}
@@ -191,6 +195,32 @@ func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 		}
 	}
 	return out.Action != consumer.Abandoned
+}
+
+// drain carries out the intent of an operator. It reports whether the mark of the key is known again.
+func (h *heldSession) drain(locked context.Context) bool {
+	if h.p.parking == nil || !h.p.isWanted(h.session.id) {
+		return true
+	}
+	h.p.parking.Drain(locked, h.session.id)
+	return h.key.Load(locked, h.session.id) == nil
+}
+
+// park parks a refused event if Park is set. It reports false if that failed.
+func (h *heldSession) park(locked context.Context, out *consumer.Outcome) bool {
+	reason, final := errors.AsType[*consumer.DeadLetterError](out.Err)
+	if !final && !errors.Is(out.Err, consumer.Defer()) && out.Event.DeliveryCount >= h.p.opts.Attempts {
+		reason = &consumer.DeadLetterError{Reason: consumer.ReasonAttempts, Err: out.Err}
+	}
+	if reason == nil || !h.key.Parks(out.Event) || locked.Err() != nil {
+		return true
+	}
+	if err := h.key.Park(locked, out.Event, reason, out.Event.DeliveryCount); err != nil {
+		out.Err = err
+		return false
+	}
+	out.Action = consumer.Parked
+	return true
 }
 
 // wait keeps a message that waits for an earlier one of its key, or whose inbox failed, with the lock held.

@@ -29,6 +29,13 @@ type SessionOptions struct {
 
 	// Inbox detects duplicates. Default: consumer.NewMemoryInbox(0).
 	Inbox consumer.Inbox
+	// Park is that of consumer.Options: a refused event is parked with the later ones of its session, and
+	// not dead-lettered. Default: dead-lettered.
+	Park consumer.ParkedStore
+	// Attempts is the number of failed deliveries after which Park parks an event. It must not be above
+	// MaxDeliveryCount of the source, which dead-letters an event after as many. Default 10, which is
+	// also the default of MaxDeliveryCount; not used without Park.
+	Attempts int
 	// GapDeliveries is how often an event after a gap waits for the missing event, for RetryDelay and
 	// then twice that and so on, before it is handled without it. The session stays locked. Default 3;
 	// negative: handled at once.
@@ -77,12 +84,13 @@ func (o *SessionOptions) complete() error {
 	o.SessionIdle = cmp.Or(o.SessionIdle, time.Second)
 	o.SessionMax = cmp.Or(o.SessionMax, time.Minute)
 	o.GapDeliveries = cmp.Or(o.GapDeliveries, 3)
+	o.Attempts = cmp.Or(o.Attempts, 10)
 	if o.Inbox == nil {
 		o.Inbox = consumer.NewMemoryInbox(0)
 	}
 	var errs []error
-	if o.Sessions < 0 || o.Prefetch < 0 {
-		errs = append(errs, errors.New("options Sessions and Prefetch must be positive"))
+	if o.Sessions < 0 || o.Prefetch < 0 || o.Attempts < 0 {
+		errs = append(errs, errors.New("options Sessions, Prefetch and Attempts must be positive"))
 	}
 	if o.SessionIdle < 0 {
 		errs = append(errs, errors.New("option SessionIdle must be positive"))

@@ -18,17 +18,19 @@ type SessionProcessor struct {
 	runner    handling.Runner
 	opts      SessionOptions
 	connector *connector
-	permits   chan struct{} // one held for each session that is being handled
-	settlers  *settlers     // of the current Run
+	parking   *handling.Parking // nil: off
+	permits   chan struct{}     // one held for each session that is being handled
+	settlers  *settlers         // of the current Run
 
-	mu   sync.Mutex               // guards the fields below
-	keys map[string]chan struct{} // of held sessions; closed on release
-	idle list.List                // of *heldSession, longest idle first
+	mu     sync.Mutex               // guards the fields below
+	keys   map[string]chan struct{} // of held sessions; closed on release
+	wanted map[string]bool          // parked keys for which an operator has an intent
+	idle   list.List                // of *heldSession, longest idle first
 }
 
 // NewSessionProcessor returns a processor of a source in the namespace. It does no I/O.
 func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handler consumer.Handler, opts *SessionOptions) (*SessionProcessor, error) {
-	p := &SessionProcessor{keys: make(map[string]chan struct{})}
+	p := &SessionProcessor{keys: make(map[string]chan struct{}), wanted: make(map[string]bool)}
 	if opts != nil {
 		p.opts = *opts
 	}
@@ -39,6 +41,9 @@ func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handl
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))
 	if err := errors.Join(err, source.check(), p.opts.complete(), p.runner.Init()); err != nil {
+		return nil, fmt.Errorf("new session processor: %w", err)
+	}
+	if p.parking, err = handling.NewParking(o.Park, o.Inbox, &p.runner); err != nil {
 		return nil, fmt.Errorf("new session processor: %w", err)
 	}
 	p.connector = newConnector(n, source, p.runner.Log)
@@ -61,6 +66,11 @@ func (p *SessionProcessor) Run(ctx context.Context) error {
 	var accepting, holding sync.WaitGroup
 	for range min(p.opts.Sessions, maxAccepts) {
 		accepting.Go(func() { p.accept(ctx, working, &holding) })
+	}
+	if p.parking != nil {
+		accepting.Go(func() {
+			p.parking.Poll(ctx, func(ctx context.Context, key string) error { return p.wake(ctx, working, &holding, key) })
+		})
 	}
 	done := make(chan struct{})
 	go func() {
@@ -109,6 +119,41 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 			handling.Wait(ctx, ctx, p.runner.Backoff(failures))
 		}
 	}
+}
+
+// wake brings the owner of a session to look for the intent of an operator, if it is this process: the one
+// that holds the session, or can lock it. Another process that holds it finds the intent itself.
+func (p *SessionProcessor) wake(ctx, working context.Context, holding *sync.WaitGroup, key string) error {
+	p.mu.Lock()
+	_, held := p.keys[key]
+	p.wanted[key] = true
+	p.mu.Unlock()
+	if held {
+		return nil
+	}
+	conn, err := p.connector.Get(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := conn.accept(ctx, p.opts.Prefetch, key)
+	if err != nil {
+		p.isWanted(key)
+		if wire.HasCondition(err, conditionLocked) {
+			return nil
+		}
+		return err
+	}
+	holding.Go(func() { p.hold(ctx, working, s) })
+	return nil
+}
+
+// isWanted reports once after wake that key is to be drained.
+func (p *SessionProcessor) isWanted(key string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	wanted := p.wanted[key]
+	delete(p.wanted, key)
+	return wanted
 }
 
 // awaitPermit blocks until a permit is free, without holding it. It reports false if ctx has ended.

@@ -12,8 +12,12 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
+	"feedbox/tests/servers"
 )
 
 func TestSessionsAreHandledInOrderAndInParallel(t *testing.T) {
@@ -40,6 +44,32 @@ func TestSessionsAreHandledInOrderAndInParallel(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestRefusedEventsParkTheirSessionsInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		servers.TestParked(t, servers.ParkedKit{
+			Store: parkedtest.NewMemory(), Inbox: consumer.NewMemoryInbox(0), Keys: 20, Publish: func(all []relay.Group) {
+				if err := d.publisher.Publish(t.Context(), all); err != nil {
+					t.Error(err)
+				}
+			},
+			Start: func(o consumer.Options, handler consumer.Handler) func() {
+				process := &broker{server: d.server}
+				p, err := subscriber.NewSessionProcessor(servicebus.ClientConfig{ConnectionString: d.server.ConnectionString(), Dial: process.dial}, source, handler, &subscriber.SessionOptions{
+					Park: o.Park, Inbox: o.Inbox, Attempts: o.Attempts, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				stop := process.start(t, p)
+				return func() { process.cut(); stop() }
+			},
+		})
+		if n := d.left(t); n > 0 {
+			t.Errorf("%d messages left", n)
+		}
+	})
 }
 
 func TestInboxDropsDuplicates(t *testing.T) {

@@ -32,8 +32,8 @@ type gateDocument struct {
 	ETag json.RawMessage `json:"_etag,omitempty"`
 }
 
-func encodeGate(g relay.Gate) ([]byte, error) {
-	d := gateDocument{ID: gateID, PartitionKey: g.Key, Type: typeGate, GateData: document.GateDataOf(g)}
+func (s *Store) encodeGate(g relay.Gate) ([]byte, error) {
+	d := gateDocument{ID: gateID, PartitionKey: s.prefix + g.Key, Type: s.kind(typeGate), GateData: document.GateDataOf(g)}
 	raw, err := json.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("encode the gate of key %q: %w", g.Key, err)
@@ -164,7 +164,7 @@ func decodeParked(raw []byte) (relay.ParkedEvent, *relay.Intent, error) {
 		ID: d.ID, Key: d.PartitionKey, Action: d.Action, Document: raw, LSN: d.LSN, Sequence: d.Sequence, Reason: d.Reason,
 		Error: d.Error, Attempts: d.Attempts, ParkedAt: d.ParkedAt, Position: d.Position,
 	}
-	if d.Type == typeSkippedEvent {
+	if strings.HasPrefix(d.Type, typeSkippedEvent) {
 		e.ID = strings.TrimPrefix(e.ID, skippedID(""))
 	}
 	return e, (*relay.Intent)(d.Skipped), nil

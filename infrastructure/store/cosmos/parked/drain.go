@@ -15,12 +15,12 @@ import (
 
 // Update implements relay.DrainStore.
 func (s *Store) Update(ctx context.Context, g relay.Gate) (relay.Gate, error) {
-	body, err := encodeGate(g)
+	body, err := s.encodeGate(g)
 	if err != nil {
 		return relay.Gate{}, err
 	}
 	etag := azcore.ETag(g.Version)
-	reply, err := s.container.ReplaceItem(ctx, azcosmos.NewPartitionKeyString(g.Key), gateID, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
+	reply, err := s.container.ReplaceItem(ctx, s.partition(g.Key), gateID, body, &azcosmos.ItemOptions{IfMatchEtag: &etag})
 	if err != nil {
 		return relay.Gate{}, store.AsFault("update the gate of key "+g.Key, err)
 	}
@@ -36,8 +36,9 @@ var errEnough = errors.New("no further result is needed")
 func (s *Store) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
 	query := fmt.Sprintf("SELECT TOP %d * FROM c WHERE c.type = @type ORDER BY c.position", limit)
 	var events []relay.ParkedEvent
-	err := s.query(ctx, "read parked events of key "+key, azcosmos.NewPartitionKeyString(key), query, typeParkedEvent, func(raw []byte) error {
+	err := s.query(ctx, "read parked events of key "+key, s.partition(key), query, typeParkedEvent, func(raw []byte) error {
 		e, _, err := decodeParked(raw)
+		e.Key = key
 		events = append(events, e)
 		if maxBytes -= len(e.Document); maxBytes <= 0 && err == nil {
 			return errEnough
@@ -61,8 +62,8 @@ func (s *Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedE
 		b.DeleteItem(events[i].ID, nil)
 	}
 	if skipped != nil {
-		d := newParkedDocument(&skipped.Event)
-		d.ID, d.Type, d.Skipped = skippedID(skipped.Event.ID), typeSkippedEvent, (*document.IntentData)(&skipped.Intent)
+		d := s.parkedDocument(&skipped.Event)
+		d.ID, d.Type, d.Skipped = skippedID(skipped.Event.ID), s.kind(typeSkippedEvent), (*document.IntentData)(&skipped.Intent)
 		body, err := d.encode(skipped.Event.Document)
 		if err != nil {
 			return relay.Gate{}, err
@@ -76,7 +77,7 @@ func (s *Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedE
 // Open implements relay.DrainStore. It deletes the gate, then its entry in the list.
 func (s *Store) Open(ctx context.Context, g relay.Gate) error {
 	etag := azcore.ETag(g.Version)
-	reply, err := s.container.DeleteItem(ctx, azcosmos.NewPartitionKeyString(g.Key), gateID, &azcosmos.ItemOptions{IfMatchEtag: &etag})
+	reply, err := s.container.DeleteItem(ctx, s.partition(g.Key), gateID, &azcosmos.ItemOptions{IfMatchEtag: &etag})
 	if err != nil {
 		return store.AsFault("open the gate of key "+g.Key, err)
 	}
@@ -100,6 +101,7 @@ func (s *Store) gates(ctx context.Context, what, query string, visit func(relay.
 	return s.query(ctx, what, everyKey, query, typeGate, func(raw []byte) error {
 		g, err := decodeGate(raw)
 		if err == nil {
+			g.Key = s.key(g.Key)
 			visit(g)
 		}
 		return err
@@ -116,7 +118,7 @@ func (s *Store) query(ctx context.Context, what string, key azcosmos.PartitionKe
 // queryAt is query on a replica that has reached position.
 func (s *Store) queryAt(ctx context.Context, position *string, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error, more ...azcosmos.QueryParameter) error {
 	pager := s.container.NewQueryItemsPager(query, key, &azcosmos.QueryOptions{
-		SessionToken: position, QueryParameters: append([]azcosmos.QueryParameter{{Name: "@type", Value: kind}}, more...),
+		SessionToken: position, QueryParameters: append([]azcosmos.QueryParameter{{Name: "@type", Value: s.kind(kind)}}, more...),
 	})
 	for pager.More() {
 		page, err := pager.NextPage(ctx)
@@ -138,8 +140,9 @@ func (s *Store) queryAt(ctx context.Context, position *string, what string, key 
 // parked returns the parked events of key, by id.
 func (s *Store) parked(ctx context.Context, key string) (map[string]relay.ParkedEvent, error) {
 	there := make(map[string]relay.ParkedEvent)
-	err := s.query(ctx, "list parked events of key "+key, azcosmos.NewPartitionKeyString(key), "SELECT * FROM c WHERE c.type = @type", typeParkedEvent, func(raw []byte) error {
+	err := s.query(ctx, "list parked events of key "+key, s.partition(key), "SELECT * FROM c WHERE c.type = @type", typeParkedEvent, func(raw []byte) error {
 		e, _, err := decodeParked(raw)
+		e.Key = key
 		there[e.ID] = e
 		return err
 	})

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -48,7 +50,7 @@ func listingID(key string) string {
 // writes the entry again, so that opening an earlier gate does not delete it.
 func (s *Store) list(ctx context.Context, key string, at time.Time) (string, error) {
 	reply, err := s.putListing(ctx, listingDocument{
-		ID: listingID(key), PartitionKey: listingPartition, Type: typeListing, Key: key, At: at,
+		ID: listingID(key), PartitionKey: listingPartition + s.scope, Type: s.kind(typeListing), Key: key, At: at,
 	})
 	return string(reply.ETag), err
 }
@@ -59,7 +61,7 @@ func (s *Store) putListing(ctx context.Context, d listingDocument) (azcosmos.Ite
 	if err != nil {
 		return azcosmos.ItemResponse{}, fmt.Errorf("%s: %w", what, err)
 	}
-	reply, err := s.container.UpsertItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), body, nil)
+	reply, err := s.container.UpsertItem(ctx, azcosmos.NewPartitionKeyString(listingPartition+s.scope), body, nil)
 	if err != nil {
 		return azcosmos.ItemResponse{}, store.AsFault(what, err)
 	}
@@ -74,7 +76,7 @@ func (s *Store) unlist(ctx context.Context, key, etag string) {
 		return
 	}
 	tag := azcore.ETag(etag)
-	reply, err := s.container.DeleteItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), listingID(key), &azcosmos.ItemOptions{IfMatchEtag: &tag})
+	reply, err := s.container.DeleteItem(ctx, azcosmos.NewPartitionKeyString(listingPartition+s.scope), listingID(key), &azcosmos.ItemOptions{IfMatchEtag: &tag})
 	if err == nil {
 		s.mergeReply(reply.SessionToken)
 	}
@@ -90,7 +92,7 @@ const (
 
 // sweep deletes the entry of a key with an open gate if the entry is unused.
 func (s *Store) sweep(ctx context.Context, key string, now time.Time) {
-	reply, err := s.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(listingPartition), listingID(key), &azcosmos.ItemOptions{SessionToken: s.sessionToken()})
+	reply, err := s.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(listingPartition+s.scope), listingID(key), &azcosmos.ItemOptions{SessionToken: s.sessionToken()})
 	if err != nil {
 		return // no entry, or a later call deletes it
 	}
@@ -105,7 +107,7 @@ func (s *Store) sweep(ctx context.Context, key string, now time.Time) {
 // position, so no lagging replica may answer. Gates of earlier versions have no entry and are
 // queried as well.
 func (s *Store) Closed(ctx context.Context) ([]string, error) {
-	fence, err := s.putListing(ctx, listingDocument{ID: fenceID, PartitionKey: listingPartition, Type: typeFence})
+	fence, err := s.putListing(ctx, listingDocument{ID: fenceID, PartitionKey: listingPartition + s.scope, Type: typeFence})
 	if err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func (s *Store) Closed(ctx context.Context) ([]string, error) {
 	}
 	var keys []string
 	listed := make(map[string]bool)
-	err = s.queryAt(ctx, position, what, azcosmos.NewPartitionKeyString(listingPartition), query, typeListing, func(raw []byte) error {
+	err = s.queryAt(ctx, position, what, azcosmos.NewPartitionKeyString(listingPartition+s.scope), query, typeListing, func(raw []byte) error {
 		var d listingDocument
 		if err := json.Unmarshal(raw, &d); err != nil {
 			return fmt.Errorf("decode an entry: %w", err)
@@ -142,11 +144,13 @@ const gateTries = 5
 func (s *Store) Gate(ctx context.Context, key string) (relay.Gate, error) {
 	what := "read the gate of key " + key
 	for range gateTries {
-		reply, err := s.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), gateID, &azcosmos.ItemOptions{SessionToken: s.sessionToken()})
+		reply, err := s.container.ReadItem(ctx, s.partition(key), gateID, &azcosmos.ItemOptions{SessionToken: s.sessionToken()})
 		s.noteRead(err)
 		if err == nil {
 			s.mergeReply(reply.SessionToken)
-			return decodeGate(reply.Value)
+			g, err := decodeGate(reply.Value)
+			g.Key = key
+			return g, err
 		}
 		err = store.AsFault(what, err)
 		if !fault.Is(err, fault.NotFound) {
@@ -167,7 +171,7 @@ func (s *Store) Gate(ctx context.Context, key string) (relay.Gate, error) {
 // refused operation: at the read if there is no gate, otherwise at the deletion of a document
 // that never exists. The deletion forces the batch to the primary.
 func (s *Store) gateIsAbsent(ctx context.Context, what, key string) (bool, error) {
-	b := s.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(key))
+	b := s.container.NewTransactionalBatch(s.partition(key))
 	b.ReadItem(gateID, nil)
 	b.DeleteItem("$never", nil)
 	reply, err := s.container.ExecuteTransactionalBatch(ctx, b, nil)
@@ -193,4 +197,62 @@ func (s *Store) gateIsAbsent(ctx context.Context, what, key string) (bool, error
 		}
 	}
 	return false, store.AsFault(what, store.ErrNoResult)
+}
+
+// Gates returns all closed gates in the order in which they were closed.
+func (s *Store) Gates(ctx context.Context) ([]relay.Gate, error) {
+	var gates []relay.Gate
+	err := s.gates(ctx, "list gates", "SELECT * FROM c WHERE c.type = @type", func(g relay.Gate) { gates = append(gates, g) })
+	slices.SortFunc(gates, func(a, b relay.Gate) int { return a.Closing.At.Compare(b.Closing.At) })
+	return gates, err
+}
+
+// SetIntent stores the intent of an operator in the gate of key and replaces an earlier one. A
+// relay executes it; see relay.Drainer. Fault: NotFound if the gate is open.
+func (s *Store) SetIntent(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error) {
+	for {
+		g, err := s.Gate(ctx, key)
+		if err != nil {
+			return relay.Gate{}, err
+		}
+		g.Intent = &intent
+		g, err = s.Update(ctx, g)
+		if !fault.Is(err, fault.PreconditionFailed) || ctx.Err() != nil {
+			return g, err
+		}
+	}
+}
+
+// Skipped returns the records of the skipped events of key, in their order.
+func (s *Store) Skipped(ctx context.Context, key string) ([]relay.Skipped, error) {
+	var skipped []relay.Skipped
+	err := s.query(ctx, "read skipped events of key "+key, s.partition(key), "SELECT * FROM c WHERE c.type = @type ORDER BY c.position", typeSkippedEvent,
+		func(raw []byte) error {
+			e, intent, err := decodeParked(raw)
+			e.Key = key
+			if err == nil && intent != nil {
+				skipped = append(skipped, relay.Skipped{Event: e, Intent: *intent})
+			}
+			return err
+		})
+	return skipped, err
+}
+
+// SkippedAmong returns those of the events that were skipped. It costs one query of the index in each
+// physical partition.
+func (s *Store) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
+	skipped, ids := map[relay.EventRef]bool{}, make([]string, len(events))
+	for i, e := range events {
+		ids[i] = skippedID(e.ID)
+	}
+	err := s.query(ctx, "find skipped events", azcosmos.NewPartitionKey(), "SELECT c.id, c.partitionKey FROM c WHERE c.type = @type AND ARRAY_CONTAINS(@ids, c.id)", typeSkippedEvent,
+		func(raw []byte) error {
+			var found struct{ ID, PartitionKey string }
+			err := json.Unmarshal(raw, &found)
+			if e := (relay.EventRef{Key: s.key(found.PartitionKey), ID: strings.TrimPrefix(found.ID, skippedID(""))}); slices.Contains(events, e) {
+				skipped[e] = true
+			}
+			return err
+		}, azcosmos.QueryParameter{Name: "@ids", Value: ids})
+	return skipped, err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ import (
 // container of parked events. It is safe for concurrent use.
 type Store struct {
 	container *azcosmos.ContainerClient
+	prefix    string // of partitions; "" for the relay
+	scope     string // suffix of the types of documents; "" for the relay
 
 	mu      sync.Mutex // guards the fields below
 	session store.Session
@@ -33,6 +36,32 @@ func NewStore(container *azcosmos.ContainerClient) (*Store, error) {
 		return nil, errors.New("parked: a store of parked events needs a container")
 	}
 	return &Store{container: container}, nil
+}
+
+// Of returns the parked events of a consumer in the container of s, for the option Park of a consumer kit.
+// Relays and other consumers may share the container: the documents of each have other types, and other
+// partitions unless the key of an event begins with "consumer/".
+func (s *Store) Of(consumer string) (*Store, error) {
+	if consumer == "" || strings.Contains(consumer, "/") {
+		return nil, errors.New("parked events of a consumer: its name must not be empty or contain a slash")
+	}
+	return &Store{container: s.container, prefix: "consumer/" + consumer + "/", scope: ":" + consumer}, nil
+}
+
+func (s *Store) partition(key string) azcosmos.PartitionKey {
+	return azcosmos.NewPartitionKeyString(s.prefix + key)
+}
+
+// key is the inverse of partition.
+func (s *Store) key(partition string) string { return strings.TrimPrefix(partition, s.prefix) }
+
+// kind returns the type of a document.
+func (s *Store) kind(of string) string { return of + s.scope }
+
+func (s *Store) parkedDocument(e *relay.ParkedEvent) parkedDocument {
+	d := newParkedDocument(e)
+	d.PartitionKey, d.Type = s.prefix+e.Key, s.kind(d.Type)
+	return d
 }
 
 // Limits of one transaction. The service allows 100 operations and 2 MB, including the gate.
@@ -118,7 +147,7 @@ func (s *Store) parkSome(ctx context.Context, what string, gate relay.Gate, even
 			taken++
 			continue
 		}
-		body, err := newParkedDocument(&e).encode(e.Document)
+		body, err := s.parkedDocument(&e).encode(e.Document)
 		if err != nil {
 			return 0, gate, err
 		}
@@ -153,8 +182,8 @@ func (s *Store) parkSome(ctx context.Context, what string, gate relay.Gate, even
 
 // begin starts a transaction with the write of the gate, which is created if it has no version.
 func (s *Store) begin(gate relay.Gate) (azcosmos.TransactionalBatch, error) {
-	b := s.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(gate.Key))
-	body, err := encodeGate(gate)
+	b := s.container.NewTransactionalBatch(s.partition(gate.Key))
+	body, err := s.encodeGate(gate)
 	if err != nil {
 		return b, err
 	}

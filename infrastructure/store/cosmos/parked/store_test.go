@@ -70,6 +70,20 @@ func TestStore(t *testing.T) {
 		store, _ := newStore(t)
 		return store
 	})
+	relays, _ := newStore(t)
+	consumers := 0
+	parkedtest.Run(t, func(t *testing.T) parkedtest.Store { // all share the container
+		consumers++
+		store, err := relays.Of(fmt.Sprint("consumer", consumers))
+		must(t, err)
+		return store
+	})
+	if keys, err := relays.Closed(t.Context()); err != nil || len(keys) > 0 {
+		t.Errorf("a relay sees the parked keys %v of consumers, %v", keys, err)
+	}
+	if gates, err := relays.Gates(t.Context()); err != nil || len(gates) > 0 {
+		t.Errorf("a relay sees the gates %v of consumers, %v", gates, err)
+	}
 }
 
 func parkedEvent(id string, document []byte) relay.ParkedEvent {

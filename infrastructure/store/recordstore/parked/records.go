@@ -3,6 +3,8 @@ package parked
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"feedbox/application/relay"
 )
@@ -48,4 +50,90 @@ type Change struct {
 	Remove []string
 	// Skipped is the record of one of the removed events; nil: none.
 	Skipped *relay.Skipped
+}
+
+// OfConsumer returns the parked events of a consumer, in records that no relay uses. Several consumers
+// may share them: the name is part of each stored key.
+func OfConsumer(name string, r Records) (Store, error) {
+	if name == "" || strings.Contains(name, "/") {
+		return Store{}, errors.New("parked events of a consumer: its name must not be empty or contain a slash")
+	}
+	return Store{Records: scoped{r, "consumer/" + name + "/"}}, nil
+}
+
+// scoped are the records whose keys have a prefix, which its callers do not see.
+type scoped struct {
+	records Records
+	prefix  string
+}
+
+func (s scoped) of(events []relay.ParkedEvent) []relay.ParkedEvent {
+	for i := range events {
+		events[i].Key = strings.TrimPrefix(events[i].Key, s.prefix)
+	}
+	return events
+}
+
+// Find implements Records.
+func (s scoped) Find(ctx context.Context, key string, ids []string) (Gate, []relay.ParkedEvent, error) {
+	g, events, err := s.records.Find(ctx, s.prefix+key, ids)
+	g.Key = strings.TrimPrefix(g.Key, s.prefix)
+	return g, s.of(events), err
+}
+
+// Gates implements Records.
+func (s scoped) Gates(ctx context.Context, wanted bool) (own []Gate, err error) {
+	all, err := s.records.Gates(ctx, wanted)
+	for _, g := range all {
+		if key, ok := strings.CutPrefix(g.Key, s.prefix); ok {
+			g.Key = key
+			own = append(own, g)
+		}
+	}
+	return own, err
+}
+
+// First implements Records.
+func (s scoped) First(ctx context.Context, key string, limit, maxBytes int) ([]relay.ParkedEvent, error) {
+	events, err := s.records.First(ctx, s.prefix+key, limit, maxBytes)
+	return s.of(events), err
+}
+
+// Skipped implements Records.
+func (s scoped) Skipped(ctx context.Context, key string) ([]relay.Skipped, error) {
+	skipped, err := s.records.Skipped(ctx, s.prefix+key)
+	for i := range skipped {
+		skipped[i].Event.Key = key
+	}
+	return skipped, err
+}
+
+// SkippedAmong implements Records.
+func (s scoped) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
+	stored := slices.Clone(events)
+	for i := range stored {
+		stored[i].Key = s.prefix + stored[i].Key
+	}
+	skipped, err := s.records.SkippedAmong(ctx, stored)
+	own := make(map[relay.EventRef]bool, len(skipped))
+	for e := range skipped {
+		own[relay.EventRef{Key: strings.TrimPrefix(e.Key, s.prefix), ID: e.ID}] = true
+	}
+	return own, err
+}
+
+// Commit implements Records.
+func (s scoped) Commit(ctx context.Context, c *Change) (string, error) {
+	stored := *c
+	stored.Gate.Key = s.prefix + c.Gate.Key
+	stored.Put = slices.Clone(c.Put)
+	for i := range stored.Put {
+		stored.Put[i].Key = s.prefix + stored.Put[i].Key
+	}
+	if c.Skipped != nil {
+		skipped := *c.Skipped
+		skipped.Event.Key = s.prefix + skipped.Event.Key
+		stored.Skipped = &skipped
+	}
+	return s.records.Commit(ctx, &stored)
 }

@@ -1,0 +1,245 @@
+package handling
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/consumer"
+)
+
+// Parking keeps the order of a key after one of its events was refused: it parks the event and the
+// later ones of the key, and passes them to the handler once an operator wants that. Gates, parked
+// events and their draining are those of package relay. To the Drainer the handler is a Publisher.
+// Only the owner of a key uses Park and Drain; see the package comment.
+type Parking struct {
+	store  consumer.ParkedStore
+	inbox  consumer.Inbox
+	runner *Runner
+	relay  *relay.Relay
+	owned  *relay.Drainer
+	wake   func(ctx context.Context, key string) error
+
+	mu    sync.Mutex // guards woken
+	woken map[string]time.Time
+}
+
+const (
+	parkTimeout = 15 * time.Second // of a request to the store of parked events
+	// drainTries is the number of attempts for one retry of an operator. It is low, because later events
+	// of the key stay at the broker meanwhile, and some block those of other keys there.
+	drainTries = 3
+	// wakePause is the least time between two wake-ups of a key by one process.
+	wakePause = 10 * time.Second
+	maxWoken  = 10_000
+	// parkedPrefix distinguishes marks of parked events from those of dead letters sent again.
+	parkedPrefix = "parked:"
+)
+
+// NewParking returns nil without a store. r must be initialized.
+func NewParking(store consumer.ParkedStore, inbox consumer.Inbox, r *Runner) (*Parking, error) {
+	if store == nil {
+		return nil, nil //nolint:nilnil // parking is off
+	}
+	p := &Parking{store: store, inbox: inbox, runner: r, woken: make(map[string]time.Time)}
+	var err error
+	if p.relay, err = relay.New(decoder{}, p, &relay.Options{Parked: store}); err == nil {
+		p.owned, err = relay.NewDrainer(skipRecorder{store, inbox}, ranges(func(ctx context.Context, _ string, do func(context.Context) error) error {
+			return do(ctx)
+		}), p.relay, relay.DrainOptions{Drained: p.drained})
+	}
+	return p, err
+}
+
+// ranges is a relay.Ranges.
+type ranges func(ctx context.Context, key string, do func(context.Context) error) error
+
+func (r ranges) Own(ctx context.Context, key string, do func(context.Context) error) error {
+	return r(ctx, key, do)
+}
+
+// Poll looks for the intents of operators until ctx ends. It passes each key to wake, which brings the
+// owner of the key, in any process, to call Drain. wake need not succeed: the next poll repeats it.
+func (p *Parking) Poll(ctx context.Context, wake func(ctx context.Context, key string) error) {
+	poller, err := relay.NewDrainer(p.store, ranges(func(ctx context.Context, key string, _ func(context.Context) error) error {
+		if err := wake(ctx, key); err != nil {
+			p.runner.Log.WarnContext(ctx, "owner of a parked key not notified", "key", key, "error", err)
+		}
+		return relay.ErrNotOwned
+	}), p.relay, relay.DrainOptions{PollFailed: func(ctx context.Context, err error) {
+		p.runner.Log.WarnContext(ctx, "parked events unavailable", "error", err)
+	}})
+	if err == nil {
+		err = poller.Run(ctx)
+	}
+	if err != nil {
+		p.runner.Log.ErrorContext(ctx, "parked events are not retried", "error", err)
+	}
+}
+
+// send sends a message to wake the owner of key, unless the last one is not long ago.
+func (p *Parking) send(ctx context.Context, key string) error {
+	p.mu.Lock()
+	early := time.Since(p.woken[key]) < wakePause
+	if len(p.woken) >= maxWoken {
+		clear(p.woken)
+	}
+	if !early {
+		p.woken[key] = time.Now()
+	}
+	p.mu.Unlock()
+	if early {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
+	defer cancel()
+	return p.wake(ctx, key)
+}
+
+// Drain carries out the intent of an operator, if the key has one. The caller owns the key, and must
+// load its KeyProcessor again.
+func (p *Parking) Drain(ctx context.Context, key string) {
+	p.mu.Lock()
+	delete(p.woken, key)
+	p.mu.Unlock()
+	_ = p.owned.Drain(ctx, key) // reported by drained
+}
+
+func (p *Parking) drained(ctx context.Context, d relay.DrainReport) {
+	switch {
+	case d.Err != nil && ctx.Err() == nil:
+		p.runner.Log.WarnContext(ctx, "key stays parked", "key", d.Key, "handled", d.Sent, "reason", relay.ReasonOf(d.Err), "error", d.Err)
+	case d.Opened:
+		p.runner.Log.InfoContext(ctx, "key no longer parked", "key", d.Key, "handled", d.Sent)
+	}
+}
+
+// closed reports whether the gate of key is closed.
+func (p *Parking) closed(ctx context.Context, key string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
+	defer cancel()
+	return p.owned.Closed(ctx, key)
+}
+
+// park parks an event. With a reason it closes the gate unless it is closed.
+func (p *Parking) park(ctx context.Context, e *consumer.Event, reason *consumer.DeadLetterError, attempts int) error {
+	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
+	defer cancel()
+	document, err := EncodeEvent(e)
+	if err != nil {
+		return err
+	}
+	parked := relay.ParkedEvent{
+		ID: idOf(e), Key: e.Key, Action: e.Action, Document: document, Sequence: e.Sequence, InOrder: true,
+		Reason: "held", ParkedAt: time.Now().UTC().Round(time.Millisecond), Attempts: attempts,
+	}
+	var closing *relay.Closing
+	if reason != nil {
+		parked.Reason, parked.Error = reason.Reason, reason.Description()
+		closing = &relay.Closing{Event: parked.ID, Reason: parked.Reason, Error: parked.Error, At: parked.ParkedAt}
+	}
+	if _, err = p.store.Park(ctx, e.Key, []relay.ParkedEvent{parked}, closing); err != nil {
+		return fmt.Errorf("park event %s of key %s: %w", e.ID, e.Key, err)
+	}
+	return nil
+}
+
+// Publish implements relay.Publisher: it passes parked events to the handler. Only Drain calls it.
+func (p *Parking) Publish(ctx context.Context, groups []relay.Group) error {
+	var failed relay.PublishError
+	for i := range groups {
+		if sent, err := p.handleKey(ctx, &groups[i]); err != nil {
+			failed.Keys = append(failed.Keys, relay.KeyError{Group: i, Sent: sent, Err: err})
+		}
+	}
+	if failed.Keys == nil {
+		return nil
+	}
+	return &failed
+}
+
+func (p *Parking) handleKey(ctx context.Context, g *relay.Group) (handled int, err error) {
+	k := &KeyProcessor{Runner: p.runner, Inbox: p.inbox}
+	if err := k.Load(ctx, g.Key); err != nil {
+		return 0, inboxFailed(err)
+	}
+	for i := range g.Messages {
+		e, err := DecodeEvent(g.Messages[i].Body)
+		if err == nil {
+			err = p.handle(ctx, k, e)
+		}
+		if err != nil {
+			return i, err
+		}
+	}
+	return len(g.Messages), nil
+}
+
+// handle calls the handler up to drainTries times. The mark of the key is that of the last parked event,
+// so a mark of its own shows whether a parked event was handled.
+func (p *Parking) handle(ctx context.Context, k *KeyProcessor, e *consumer.Event) error {
+	e.Resubmission = parkedPrefix + idOf(e)
+	for e.DeliveryCount = 1; ; e.DeliveryCount++ {
+		if err := relay.Ended(ctx); err != nil {
+			return err
+		}
+		out := consumer.Outcome{Event: e}
+		handlerFailed := k.Process(ctx, &out, &Progress{})
+		if out.Err != nil {
+			out.Action = consumer.Abandoned
+		}
+		p.runner.Observe(ctx, out)
+		switch final, _ := errors.AsType[*consumer.DeadLetterError](out.Err); {
+		case out.Err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return &relay.Error{Class: relay.Outage, Reason: "interrupted", Err: out.Err}
+		case !handlerFailed:
+			return inboxFailed(out.Err)
+		case final != nil:
+			return &relay.Error{Class: relay.Refused, Reason: final.Reason, Err: final}
+		case errors.Is(out.Err, consumer.Defer()):
+			return relay.Refuse(consumer.ReasonCannotDefer, "a parked event is no longer at the broker, which therefore cannot defer it")
+		case e.DeliveryCount >= drainTries:
+			return &relay.Error{Class: relay.Refused, Ambiguous: true, Reason: consumer.ReasonAttempts, Err: out.Err}
+		}
+		Wait(ctx, ctx, p.runner.Backoff(e.DeliveryCount))
+	}
+}
+
+func inboxFailed(err error) error {
+	return &relay.Error{Class: relay.Outage, Reason: "inbox_unavailable", Err: err}
+}
+
+// skipRecorder records a skipped event in the inbox before it is removed. It may not be recorded yet, if
+// a process stopped after it had parked the event. The broker then delivers it again, maybe after the
+// gate was opened.
+type skipRecorder struct {
+	relay.DrainStore
+	inbox consumer.Inbox
+}
+
+// Remove implements relay.DrainStore.
+func (s skipRecorder) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
+	if skipped != nil {
+		if err := s.record(ctx, skipped); err != nil {
+			return g, err
+		}
+	}
+	return s.DrainStore.Remove(ctx, g, events, skipped)
+}
+
+func (s skipRecorder) record(ctx context.Context, skipped *relay.Skipped) error {
+	e, err := DecodeEvent(skipped.Event.Document)
+	if err != nil {
+		return nil //nolint:nilerr // not written by this package; an operator must be able to skip it
+	}
+	last, err := s.inbox.Last(ctx, e.Key)
+	if v := consumer.Judge(last, e); err == nil && v != consumer.Duplicate && v != consumer.Stale {
+		err = s.inbox.Record(ctx, e.Key, last.Next(e))
+	}
+	return err
+}

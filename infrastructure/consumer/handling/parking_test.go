@@ -1,0 +1,233 @@
+package handling_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
+)
+
+func intent(t *testing.T, store *parkedtest.Memory, key string, i relay.Intent) {
+	t.Helper()
+	i.At = time.Now()
+	if _, err := store.SetIntent(t.Context(), key, i); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRefusedEventParksItsKeyAndARetryHandlesItInOrder(t *testing.T) {
+	store, inbox, refuse := parkedtest.NewMemory(), consumer.NewMemoryInbox(0), true
+	run(t, consumer.Options{Park: store, Inbox: inbox, Attempts: 2}, func(_ context.Context, e *consumer.Event) error {
+		switch {
+		case e.ID == "a1" && refuse:
+			return consumer.DeadLetter("unknown_schema", errors.New("version 9"))
+		case e.ID == "b1" && refuse:
+			return errors.New("never")
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1, 2)
+		d.deliver("b", 1, 2)
+		d.deliver("c", 1)
+		time.Sleep(time.Minute)
+		d.deliver("a", 3, 3, 1, 5)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := fmt.Sprint(d.deadLetters, parkedIDs(store, "a"), parkedIDs(store, "b")); got != "[] [a1 a2 a3 a5] [b1 b2]" {
+			t.Fatalf("dead letters and parked events %s", got)
+		}
+		g, err := store.Gate(t.Context(), "a")
+		if err != nil || g.Closing.Reason != "unknown_schema" || g.Closing.Error != "version 9" {
+			t.Errorf("gate %+v, %v", g, err)
+		}
+		d.handled = nil
+		intent(t, store, "a", relay.Intent{Verb: relay.VerbRetry})
+		time.Sleep(time.Minute)
+		if g, _ = store.Gate(t.Context(), "a"); g.Intent != nil || g.Attempts != 1 || !strings.Contains(g.Error, "version 9") {
+			t.Errorf("gate after a refused retry %+v", g)
+		}
+		refuse = false
+		intent(t, store, "a", relay.Intent{Verb: relay.VerbRetry})
+		intent(t, store, "b", relay.Intent{Verb: relay.VerbSkip, Event: "b1", By: "ann"})
+		time.Sleep(2 * time.Minute)
+		d.deliver("a", 6, 1)
+		d.deliver("b", 3, 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		of := func(key string) []string {
+			return slices.DeleteFunc(slices.Clone(d.handled), func(id string) bool { return !strings.HasPrefix(id, key) })
+		}
+		if got := fmt.Sprint(of("a"), of("b")); got != "[a1 a1 a2 a3 a5 a6] [b2 b3]" {
+			t.Errorf("handled %s", got)
+		}
+	})
+	if closed, _ := store.Closed(t.Context()); len(closed) != 0 {
+		t.Errorf("keys %v are still parked", closed)
+	}
+}
+
+func parkedIDs(store *parkedtest.Memory, key string) (ids []string) {
+	events, _ := store.First(context.Background(), key, 1000, 1<<30)
+	for _, e := range events {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+// faulty is a store, and an inbox, whose requests fail if fails returns an error for their names.
+type faulty struct {
+	*parkedtest.Memory
+	*consumer.MemoryInbox
+	fails func(request string) error
+}
+
+func (f faulty) Record(ctx context.Context, key string, m consumer.Mark) error {
+	if err := f.fails("record " + key); err != nil {
+		return err
+	}
+	return f.MemoryInbox.Record(ctx, key, m)
+}
+
+func (f faulty) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.ParkResult, error) {
+	if err := f.fails("park"); err != nil {
+		return relay.ParkResult{}, err
+	}
+	return f.Memory.Park(ctx, key, events, closing)
+}
+
+func (f faulty) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEvent, skipped *relay.Skipped) (relay.Gate, error) {
+	if err := f.fails("remove"); err != nil {
+		return g, err
+	}
+	return f.Memory.Remove(ctx, g, events, skipped)
+}
+
+// parkAndCrash parks event a1, and ends the consumer before that is recorded in the inbox.
+func parkAndCrash(t *testing.T) (faulty, consumer.Options) {
+	t.Helper()
+	f := faulty{parkedtest.NewMemory(), consumer.NewMemoryInbox(0), func(request string) error {
+		if request == "record a" {
+			return errors.New("crash")
+		}
+		return nil
+	}}
+	o := consumer.Options{Park: f, Inbox: f}
+	run(t, o, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown", nil) }, func(d *broker) {
+		d.deliver("a", 1)
+		d.want(t, "settled", &d.deadLetters, time.Minute)
+	})
+	if got := fmt.Sprint(parkedIDs(f.Memory, "a")); got != "[a1]" {
+		t.Fatalf("parked %s", got)
+	}
+	f.fails = func(string) error { return nil }
+	o.Park, o.Inbox = f, f
+	return f, o
+}
+
+func accept(context.Context, *consumer.Event) error { return nil }
+
+func TestCrashOfAConsumerLeavesItsKeyParked(t *testing.T) {
+	f, o := parkAndCrash(t)
+	run(t, o, accept, func(d *broker) {
+		d.deliver("a", 1, 2)
+		d.want(t, "handled", &d.handled, time.Minute)
+		d.want(t, "outcomes", &d.outcomes, 0, "a1 parked", "a2 parked")
+	})
+	if got := fmt.Sprint(parkedIDs(f.Memory, "a")); got != "[a1 a2]" {
+		t.Errorf("parked %s", got)
+	}
+}
+
+func TestSkippedEventIsNotHandledWhenItIsRedelivered(t *testing.T) {
+	f, o := parkAndCrash(t)
+	intent(t, f.Memory, "a", relay.Intent{Verb: relay.VerbSkip, Event: "a1"})
+	run(t, o, accept, func(d *broker) {
+		time.Sleep(time.Minute)
+		d.deliver("a", 1, 2)
+		d.want(t, "handled", &d.handled, time.Minute, "a2")
+	})
+}
+
+func TestParkedEventIsHandledOnceIfItsRemovalFails(t *testing.T) {
+	f, o := parkAndCrash(t)
+	failed := false
+	f.fails = func(request string) error {
+		if request == "remove" && !failed {
+			failed = true
+			return errors.New("crash")
+		}
+		return nil
+	}
+	o.Park = f
+	intent(t, f.Memory, "a", relay.Intent{Verb: relay.VerbRetry})
+	run(t, o, accept, func(d *broker) {
+		time.Sleep(time.Minute)
+		d.deliver("a", 1, 2)
+		d.want(t, "handled", &d.handled, time.Minute, "a1", "a2")
+	})
+	if !failed {
+		t.Error("the removal did not fail")
+	}
+}
+
+// The store of events failed over: event 3 of the key is another one than the parked event 3.
+func TestForkOfAParkedKeyKeepsTheOrderOfArrival(t *testing.T) {
+	store := parkedtest.NewMemory()
+	run(t, consumer.Options{Park: store}, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown", nil) }, func(d *broker) {
+		d.deliver("a", 2, 3, 4)
+		for _, n := range []int64{3, 4, 5} {
+			d.dispatcher.Add(d.ctx, &handling.Delivery{
+				Event: &consumer.Event{ID: fmt.Sprint("other", n), Key: "a", Sequence: n}, Context: d.locked, Complete: func(consumer.Outcome) {},
+			})
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+	})
+	if got := fmt.Sprint(parkedIDs(store, "a")); got != "[a2 a3 a4 other3 other4 other5]" {
+		t.Errorf("parked %s", got)
+	}
+}
+
+func TestEventIsNotSettledUnlessItIsParked(t *testing.T) {
+	f := faulty{parkedtest.NewMemory(), consumer.NewMemoryInbox(0), func(request string) error {
+		if request == "park" {
+			return errors.New("store unavailable")
+		}
+		return nil
+	}}
+	run(t, consumer.Options{Park: f, Inbox: f}, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown", nil) }, func(d *broker) {
+		d.deliver("a", 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(d.outcomes) < 3 || slices.ContainsFunc(d.outcomes, func(o string) bool { return o != "a1 abandoned" }) {
+			t.Errorf("outcomes %q, want retries only", d.outcomes)
+		}
+	})
+}
+
+// A body that JSON would change, and properties of a broker, survive.
+func FuzzParkedEventKeepsItsContent(f *testing.F) {
+	f.Add([]byte(`{"a": 1}`), "text", int64(5))
+	f.Add([]byte(`{"a":"<"}`), "", int64(-1))
+	f.Add([]byte{0, 255}, "\xff", int64(1)<<60)
+	f.Fuzz(func(t *testing.T, body []byte, text string, n int64) {
+		e := &consumer.Event{ID: "e", Key: "k", Body: body, Sequence: n, Properties: map[string]any{"text": text, "n": n}}
+		document, err := handling.EncodeEvent(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := handling.DecodeEvent(document)
+		if err != nil || string(got.Body) != string(body) || got.Sequence != n || got.Properties["n"] != n || got.ID != "e" || got.Key != "k" {
+			t.Errorf("%+v became %+v, %v", e, got, err)
+		}
+	})
+}
