@@ -28,6 +28,7 @@ type program struct {
 	out, errOut io.Writer
 	environ     []string // NAME=value
 	style       console.Style
+	consumer    string // whose parked events a command acts on; "" for the relay's
 }
 
 // run executes one command line and returns its exit code; see exitCode.

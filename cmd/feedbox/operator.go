@@ -55,7 +55,12 @@ func (p *program) operate(cmd *cobra.Command, needsBroker bool, limit duration, 
 	if err != nil {
 		return err
 	}
-	err = do(ctx, cfg, o)
+	if p.consumer != "" {
+		err = o.OfConsumer(p.consumer)
+	}
+	if err == nil {
+		err = do(ctx, cfg, o)
+	}
 	return advise(errors.Join(err, o.Close(ctx)))
 }
 

@@ -22,8 +22,23 @@ func (p *program) parkedCommand() *cobra.Command {
 If the broker refuses an event permanently, the relay parks it together with the later
 events of its key, to keep their order. These commands store a request; the relay that
 owns the range of the key sends the parked events in order and then reopens the key. A
-key that was parked because the broker was unavailable is retried automatically.`
+key that was parked because the broker was unavailable is retried automatically.
+
+With --consumer they act on the events that a consumer has parked in this store. The
+consumer handles them: it must be running.`
 	return cmd
+}
+
+func (p *program) consumerFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&p.consumer, "consumer", "", "act on the parked events of this consumer")
+}
+
+// party returns the process that carries out an intent.
+func (p *program) party() string {
+	if p.consumer != "" {
+		return "consumer"
+	}
+	return "relay"
 }
 
 func (p *program) parkedLsCommand() *cobra.Command {
@@ -56,6 +71,7 @@ func (p *program) parkedLsCommand() *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &format)
+	p.consumerFlag(cmd)
 	return cmd
 }
 

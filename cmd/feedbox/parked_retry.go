@@ -34,6 +34,9 @@ documents from the store instead, for events that were corrected there.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if fromStore && p.consumer != "" {
+				return usage(cmd, errors.New("--from-store is for parked events of the relay: a consumer retries them as they were parked"))
+			}
 			return p.operate(cmd, false, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				intent := relay.Intent{Verb: relay.VerbRetry, By: p.operatorName(by), Note: note, FromStore: fromStore}
 				if len(args) == 0 {
@@ -49,6 +52,7 @@ documents from the store instead, for events that were corrected there.`,
 		},
 	}
 	outputFlag(cmd, &format)
+	p.consumerFlag(cmd)
 	intentFlags(cmd, &by, &note, &wait)
 	yesFlag(cmd, &yes)
 	cmd.Flags().BoolVar(&all, "all", false, "retry every parked key")
@@ -77,7 +81,7 @@ func (p *program) request(ctx context.Context, o *operator.Operator, key string,
 	}
 	p.say(f, "noted: %s of %s, %d events wait", intent.Verb, key, gate.Events)
 	if wait <= 0 {
-		p.say(f, "a running relay starts within 5 s; see feedbox parked show %s", key)
+		p.say(f, "a running %s starts within 5 s; see feedbox parked show %s", p.party(), key)
 		return nil
 	}
 	return p.await(ctx, o, key, gate, wait, f)
@@ -118,7 +122,7 @@ func (p *program) await(ctx context.Context, o *operator.Operator, key string, b
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return console.Advise(fmt.Errorf("no relay finished within %s; the request stays pending", limit), "feedbox leases ls shows whether a relay runs, feedbox parked show "+key+" the result")
+			return console.Advise(fmt.Errorf("no %s finished within %s; the request stays pending", p.party(), limit), "feedbox leases ls shows whether a relay runs, feedbox parked show "+key+" the result")
 		}
 	}
 }

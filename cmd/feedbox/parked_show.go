@@ -65,6 +65,7 @@ func (p *program) parkedShowCommand() *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &format)
+	p.consumerFlag(cmd)
 	cmd.Flags().IntVar(&limit, "limit", 20, "number of events to show")
 	cmd.Flags().BoolVar(&documents, "documents", false, "show the documents of events, which contain personal data")
 	return cmd

@@ -39,7 +39,7 @@ func (p *program) parkedSkipCommand() *cobra.Command {
 				if err := checkFirst(ctx, o, args[0], event); err != nil {
 					return err
 				}
-				if err := p.confirm(yes, "Event %s of key %s will never be sent. Its document is kept in the record.", event, args[0]); err != nil {
+				if err := p.confirm(yes, "Event %s of key %s will never be %s. Its document is kept in the record.", event, args[0], map[bool]string{true: "handled", false: "sent"}[p.consumer != ""]); err != nil {
 					return err
 				}
 				intent := relay.Intent{Verb: relay.VerbSkip, Event: event, By: p.operatorName(by), Note: note}
@@ -48,6 +48,7 @@ func (p *program) parkedSkipCommand() *cobra.Command {
 		},
 	}
 	outputFlag(cmd, &format)
+	p.consumerFlag(cmd)
 	intentFlags(cmd, &by, &note, &wait)
 	cmd.Flags().StringVar(&event, "event", "", "id of the first parked event of the key")
 	yesFlag(cmd, &yes)

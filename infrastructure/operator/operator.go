@@ -34,6 +34,18 @@ func New(cfg *config.Relay, store Store, broker *Broker) *Operator {
 	}
 }
 
+// OfConsumer makes Parked the parked events of a consumer instead of the relay's.
+func (o *Operator) OfConsumer(name string) error {
+	if o.store.ParkedOf == nil {
+		return errors.New("this store has no parked events of consumers")
+	}
+	parked, err := o.store.ParkedOf(name)
+	if err == nil {
+		o.Parked = parked
+	}
+	return err
+}
+
 // errNoBroker is returned by use cases that send when the configuration names no broker.
 var errNoBroker = errors.New("the configuration names no broker")
 

@@ -83,7 +83,18 @@ func parkWaiting(ts *testscript.TestScript, neg bool, args []string) {
 	parkAs(ts, neg, args, relay.Closing{Reason: "busy", Error: "outage: busy", Auto: true}, 0)
 }
 
+// parkConsumer parks events of a consumer, which is the first argument.
+func parkConsumer(ts *testscript.TestScript, neg bool, args []string) {
+	lot, err := worldOf(ts).lot.Of(args[0])
+	ts.Check(err)
+	parkIn(ts, neg, lot, args[1:], relay.Closing{Reason: "too_large", Error: "the handler cannot take it"}, 3)
+}
+
 func parkAs(ts *testscript.TestScript, neg bool, args []string, closing relay.Closing, attempts int) {
+	parkIn(ts, neg, worldOf(ts).lot, args, closing, attempts)
+}
+
+func parkIn(ts *testscript.TestScript, neg bool, lot relay.ParkedStore, args []string, closing relay.Closing, attempts int) {
 	key, n := keyAndNumber(ts, neg, args)
 	at := time.Now().Add(-3 * time.Minute).UTC()
 	events := make([]relay.ParkedEvent, n)
@@ -95,7 +106,7 @@ func parkAs(ts *testscript.TestScript, neg bool, args []string, closing relay.Cl
 	}
 	events[0].Reason, events[0].Error, events[0].Attempts = closing.Reason, closing.Error, attempts
 	closing.Event, closing.At = events[0].ID, at
-	_, err := worldOf(ts).lot.Park(context.Background(), key, events, &closing)
+	_, err := lot.Park(context.Background(), key, events, &closing)
 	ts.Check(err)
 }
 

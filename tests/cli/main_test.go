@@ -42,7 +42,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup:               func(env *testscript.Env) error { return setup(env, bin.Feedbox) },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"seed": seed, "poison": poison, "edit": edit, "correction": correction, "remove": remove, "park": park, "park-waiting": parkWaiting, "expiring": expiring, "await-sent": awaitSent, "await-parked": awaitParked, "dead-letter": deadLetter, "take": take, "await-idle": awaitIdle, "await-done": awaitDone, "await-request": awaitRequest, "exits": exits, "await-stdout": awaitStdout, "narrow": narrow, "await-file": awaitFile, "weak-account": weakAccount,
+			"seed": seed, "poison": poison, "edit": edit, "correction": correction, "remove": remove, "park": park, "park-waiting": parkWaiting, "park-consumer": parkConsumer, "expiring": expiring, "await-sent": awaitSent, "await-parked": awaitParked, "dead-letter": deadLetter, "take": take, "await-idle": awaitIdle, "await-done": awaitDone, "await-request": awaitRequest, "exits": exits, "await-stdout": awaitStdout, "narrow": narrow, "await-file": awaitFile, "weak-account": weakAccount,
 		},
 	})
 }

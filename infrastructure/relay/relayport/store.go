@@ -10,7 +10,7 @@ import (
 )
 
 // Store holds the events of a relay, its leases and its parked events. All fields but Markers,
-// Upkeep, MaxItems, Waits and Held are required.
+// ParkedOf, Upkeep, MaxItems, Waits and Held are required.
 type Store struct {
 	// Name identifies the store in metrics and probes, such as "cosmos".
 	Name string
@@ -23,6 +23,8 @@ type Store struct {
 	Leases changefeed.LeaseStore
 	// Parked holds the events that cannot be sent.
 	Parked Parked
+	// ParkedOf returns the parked events of a consumer, for operators. Default: consumers park elsewhere.
+	ParkedOf func(consumer string) (Parked, error)
 	// Markers keeps the name of the processor that owns Parked, in the same place as Parked. It
 	// may be that of Leases only if Leases and Parked are always in one place. Default: none, so
 	// that no second processor is refused.

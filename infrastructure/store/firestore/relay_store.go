@@ -24,5 +24,6 @@ func NewRelayStore(db *DB, contract document.EventContract, ranges int) (relaypo
 	return relayport.Store{
 		Name: StoreName, Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: Records{DB: db}, Decoder: decoder},
 		Leases: Leases{DB: db}, Markers: Leases{DB: db}, Parked: parked.Store{Records: Parked{DB: db}}, Verify: db.Verify,
+		ParkedOf: func(consumer string) (relayport.Parked, error) { return ParkedOf(db, consumer) },
 	}, nil
 }

@@ -45,6 +45,7 @@ func NewRelayStore(db *DB, o *RelayStoreOptions) (relayport.Store, error) {
 	return relayport.Store{
 		Name: StoreName, Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: Records{DB: db}, Decoder: decoder},
 		Leases: Leases{DB: db}, Markers: Leases{DB: db}, Parked: parked.Store{Records: Parked{DB: db}}, Verify: db.Verify,
-		Upkeep: Upkeep{DB: db, Log: cmp.Or(o.Log, slog.Default()), Held: feed.Held}.Run, Held: feed.Held, MaxItems: feedPage, Waits: true,
+		ParkedOf: func(consumer string) (relayport.Parked, error) { return ParkedOf(db, consumer) },
+		Upkeep:   Upkeep{DB: db, Log: cmp.Or(o.Log, slog.Default()), Held: feed.Held}.Run, Held: feed.Held, MaxItems: feedPage, Waits: true,
 	}, nil
 }

@@ -48,27 +48,20 @@
 //
 //   - One event of a session is handled at a time, in the order of the broker. A failed event is
 //     redelivered before later events of its session, because closing the link returns those as well.
-//
 //   - In a process a key has one owner. A new owner waits until the previous one has released the key,
 //     even if the broker has granted the session again.
-//
 //   - At most SessionOptions.Sessions sessions are handled at a time, and at most as many are held idle.
 //     A session is accepted only while there is a free permit. Further granted sessions wait for a
 //     permit in the order of their requests.
-//
 //   - The lock of a session that is held for longer than half of its duration is renewed. If the lock is
 //     lost, the context of the handler ends.
-//
 //   - A handled event is recorded in the inbox before it is completed, so the inbox drops it if it is
 //     redelivered after a lost settlement.
-//
 //   - Every request has a limit. The broker replies to an accept after a minute at most, so after two
 //     accepts without a reply the connection is replaced. A granted session that receives no message
 //     may be idle or silent. The renewal of its lock shows which.
-//
 //   - The broker confirms completions while later events are handled. A session is closed after all of
 //     them are confirmed, or after one has failed.
-//
 //   - With SessionOptions.Park, only the holder of a session parks and drains its key: see package handling.
 //
 // Goroutines, all of which Run waits for:

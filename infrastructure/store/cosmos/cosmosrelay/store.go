@@ -72,7 +72,8 @@ func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	}
 	s.Decoder = decoder
 	s.Events, err = cosmos.NewEventStore(data, decoder)
-	s.Parked, err1 = parked.NewStore(aside)
+	own, err1 := parked.NewStore(aside)
+	s.Parked, s.ParkedOf = own, func(consumer string) (relayport.Parked, error) { return own.Of(consumer) }
 	s.Feed, err2 = cosmosfeed.NewFeed(client, given.Database, given.Data)
 	leases, err3 := cosmosfeed.NewLeaseStore(client, given.Database, given.Leases)
 	markers, err4 := cosmosfeed.NewLeaseStore(client, given.Database, given.Parked) // the same form of record, with an ETag
