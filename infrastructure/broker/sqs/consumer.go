@@ -3,6 +3,7 @@ package sqs
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -72,7 +73,23 @@ func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, 
 	if c.dispatcher, err = handling.NewDispatcher(source, advise, handler, o.Options); err != nil || faults != nil {
 		return nil, fmt.Errorf("sqs consumer: %w", errors.Join(append(faults, err)...))
 	}
+	c.dispatcher.WakeBy(c.wake)
 	return c, nil
+}
+
+// typeWakeUp is the type of a message that is no event: the process that receives it owns its group, and
+// carries out the intent of an operator.
+const typeWakeUp = "feedbox.wakeUp"
+
+func (c *Consumer) wake(ctx context.Context, key string) error {
+	text := func(value string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}
+	}
+	_, err := c.client.SendMessage(ctx, &sqs.SendMessageInput{
+		QueueUrl: &c.queue, MessageBody: aws.String(typeWakeUp), MessageGroupId: aws.String(GroupID(key)), MessageDeduplicationId: aws.String(rand.Text()),
+		MessageAttributes: map[string]types.MessageAttributeValue{publish.PropertyType: text(typeWakeUp), consumer.PropertyKey: text(key)},
+	})
+	return err
 }
 
 // Run receives events until ctx ends, then drains and returns nil. It retries after failures of the

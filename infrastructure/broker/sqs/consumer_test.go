@@ -17,6 +17,7 @@ import (
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/operator"
@@ -73,6 +74,19 @@ func (q *queue) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, err
 }
 
+// cutter is the network of a process, which fails after a crash.
+type cutter struct {
+	http.Transport
+	cut atomic.Bool
+}
+
+func (c *cutter) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.cut.Load() {
+		return nil, errors.New("the process has crashed")
+	}
+	return c.Transport.RoundTrip(r)
+}
+
 func (q *queue) start(t *testing.T, endpoint string, handler consumer.Handler, o sqs.ConsumerOptions) (stop func()) {
 	t.Helper()
 	o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
@@ -120,6 +134,20 @@ func events(keys, each int) []relay.Group {
 }
 
 func testConsumer(t *testing.T, endpoint string) {
+	t.Run("refused events park their keys in order", func(t *testing.T) {
+		t.Parallel()
+		q := newQueue(t, endpoint, "parks")
+		servers.TestParked(t, servers.ParkedKit{
+			Store: parkedtest.NewMemory(), Inbox: consumer.NewMemoryInbox(0), Publish: func(all []relay.Group) { q.publish(t, all) }, Keys: 8,
+			Start: func(o consumer.Options, handler consumer.Handler) func() {
+				process := &cutter{}
+				o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+				c, err := sqs.NewConsumer(client(endpoint, process), q.url, handler, &sqs.ConsumerOptions{Options: o, Visibility: 2 * time.Second, Wait: time.Second})
+				stop := servers.Consume(t, c, err)
+				return func() { process.cut.Store(true); stop(); process.CloseIdleConnections() }
+			},
+		})
+	})
 	// Handlers fail, consumers restart, and requests and responses are lost. Every event has one effect,
 	// in the order of its key.
 	t.Run("faults cause no loss, no repeat and no disorder", func(t *testing.T) {

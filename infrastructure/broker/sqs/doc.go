@@ -59,6 +59,10 @@
 //	with consumer.ErrLockLost, and SQS redelivers the message to any consumer. The same happens to all
 //	unsettled messages of its group, because they must not overtake it
 //
+// With Options.Park, refused events are parked instead of dead-lettered (package consumer). A process that
+// finds the intent of an operator sends a message of type feedbox.wakeUp to the group of the key, whose
+// receiver carries it out. Consumers then need the right sqs:SendMessage on their queue.
+//
 // Invariants:
 //
 //   - One event of a key is handled at a time. A failed event is retried in the process before later

@@ -49,8 +49,9 @@ func (r *run) track(working context.Context, received *types.Message) *handling.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.inFlight[m] = true
+	e := event(received)
 	return &handling.Delivery{
-		Event: event(received), Context: m.owned,
+		Event: e, Context: m.owned, WakeUp: e.Action == typeWakeUp,
 		Complete: func(out consumer.Outcome) {
 			r.mu.Lock()
 			m.settled, m.out = true, out

@@ -66,8 +66,9 @@ func TestRefusedEventsParkTheirSessionsInOrder(t *testing.T) {
 				return func() { process.cut(); stop() }
 			},
 		})
-		if n := d.left(t); n > 0 {
-			t.Errorf("%d messages left", n)
+		letters, err := d.server.Peek(entity+"/$DeadLetterQueue", 10)
+		if n := d.left(t); n > 0 || err != nil || len(letters) > 0 {
+			t.Errorf("%d messages left, %d dead letters, %v", n, len(letters), err)
 		}
 	})
 }
