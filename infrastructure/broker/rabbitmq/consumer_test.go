@@ -16,14 +16,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"feedbox/application/relay"
-	"feedbox/application/relay/parkedtest"
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/postgresinbox"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/relay/relayport"
+	"feedbox/infrastructure/store/postgres"
 	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
@@ -187,9 +189,22 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 	})
 
 	t.Run("refused events park their keys in order", func(t *testing.T) {
+		database := servers.StartPostgres(t).Database(t)
+		db, err := postgres.Open(database, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer db.Close()
+		pool, err1 := pgxpool.New(t.Context(), database)
+		store, err2 := postgres.ParkedOf(db, "billing")
+		inbox, err3 := postgresinbox.New(pool, "billing", nil)
+		if err := errors.Join(err1, err2, err3, db.Migrate(t.Context()), inbox.Create(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		defer pool.Close()
 		c := newConsumers(t, server, rabbitmq.Group{Name: "parks", Queues: 4})
 		servers.TestParked(t, servers.ParkedKit{
-			Store: parkedtest.NewMemory(), Inbox: consumer.NewMemoryInbox(0), Publish: func(all []relay.Group) { c.publish(t, all) }, Keys: 20,
+			Store: store, Inbox: inbox, Publish: func(all []relay.Group) { c.publish(t, all) }, Keys: 20,
 			Start: func(o consumer.Options, handler consumer.Handler) func() {
 				process := &consumers{server: server, client: c.client, group: c.group}
 				stop := process.start(t, handler, rabbitmq.ConsumerOptions{Options: o, Prefetch: 32})
