@@ -43,7 +43,7 @@ func TestParked(t *testing.T, k ParkedKit) {
 	t.Helper()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	r := &parkedRun{ParkedKit: k, rnd: rand.New(rand.NewPCG(seed, 1)), poison: map[string]bool{}, marks: k.Inbox}
+	r := &parkedRun{ParkedKit: k, rnd: rand.New(rand.NewPCG(seed, 1)), poison: map[string]bool{}, marks: k.Inbox, effect: make(chan struct{}, 1)}
 	if n, err := strconv.Atoi(os.Getenv("FEEDBOX_PARKED_KEYS")); err == nil {
 		r.Keys = n
 	}
@@ -102,12 +102,19 @@ type parkedRun struct {
 	ParkedKit
 	skipped []relay.EventRef
 	rolls   atomic.Int64
+	effect  chan struct{} // held for one effect at a time; not a mutex, because it is held during requests
 
 	mu      sync.Mutex // guards the fields below
 	rnd     *rand.Rand
 	poison  map[string]bool // by event
 	marks   consumer.Inbox
 	effects []verify.Message
+}
+
+func (r *parkedRun) isPoison(event string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.poison[event]
 }
 
 func (r *parkedRun) roll(n int) int {
@@ -220,7 +227,7 @@ func (r *parkedRun) start() *parkedProcess {
 	p := &parkedProcess{run: r}
 	store := crashingStore{r.Store, p}
 	p.crash = r.Start(consumer.Options{
-		Park: store, Inbox: crashingInbox{p}, Attempts: 2, RetryDelay: 5 * time.Millisecond, RetryDelayMax: 20 * time.Millisecond, DrainTimeout: time.Second,
+		Park: store, Inbox: crashingInbox{p}, Attempts: 2, RetryDelay: 20 * time.Millisecond, RetryDelayMax: 100 * time.Millisecond, DrainTimeout: time.Second,
 	}, p.handle)
 	return p
 }
@@ -239,7 +246,7 @@ func (p *parkedProcess) die() {
 
 // crashes reports whether the process has crashed, or crashes now.
 func (p *parkedProcess) crashes() bool {
-	if p.run.rolls.Add(1) == 500 || p.run.roll(500) == 0 {
+	if p.run.rolls.Add(1) == 500 || p.run.roll(min(25*p.run.Keys, 4000)) == 0 {
 		p.die()
 	}
 	return p.isDead()
@@ -260,9 +267,9 @@ func (p *parkedProcess) handle(ctx context.Context, e *consumer.Event) error {
 	if p.crashes() {
 		return errCrashed
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.poison[e.ID] {
+	r.effect <- struct{}{}
+	defer func() { <-r.effect }()
+	if r.isPoison(e.ID) {
 		if e.Sequence%2 == 0 {
 			return consumer.DeadLetter("poison", errors.New("cannot be handled yet"))
 		}
@@ -282,6 +289,8 @@ func (p *parkedProcess) handle(ctx context.Context, e *consumer.Event) error {
 	if err := r.marks.Record(context.WithoutCancel(ctx), e.InboxKey(), last.Next(e)); err != nil {
 		return err
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.effects = append(r.effects, verify.Message{ID: e.ID, Session: e.Key, Subject: e.Action, Version: e.AggregateVersion, Sequence: e.Sequence})
 	return nil
 }

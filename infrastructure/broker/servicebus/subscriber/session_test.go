@@ -13,10 +13,13 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/application/relay"
-	"feedbox/application/relay/parkedtest"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/cosmosinbox"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/infrastructure/store/cosmos/parked"
 	"feedbox/tests/servers"
 )
 
@@ -48,8 +51,25 @@ func TestSessionsAreHandledInOrderAndInParallel(t *testing.T) {
 
 func TestRefusedEventsParkTheirSessionsInOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *broker) {
+		cosmos := cosmosemu.StartT(t, &cosmosemu.Options{Network: pipenet.New(), Host: "parks:443"})
+		for _, name := range []string{"inbox", "parked"} {
+			if err := cosmos.CreateContainer("billing", cosmosemu.ContainerProps{ID: name, PartitionKey: []string{"/partitionKey"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		marks, err1 := cosmos.Client().NewContainer("billing", "inbox")
+		aside, err2 := cosmos.Client().NewContainer("billing", "parked")
+		inbox, err3 := cosmosinbox.New(marks, "mail", nil)
+		relays, err4 := parked.NewStore(aside)
+		if err := errors.Join(err1, err2, err3, err4); err != nil {
+			t.Fatal(err)
+		}
+		store, err := relays.Of("mail")
+		if err != nil {
+			t.Fatal(err)
+		}
 		servers.TestParked(t, servers.ParkedKit{
-			Store: parkedtest.NewMemory(), Inbox: consumer.NewMemoryInbox(0), Keys: 20, Publish: func(all []relay.Group) {
+			Store: store, Inbox: inbox, Keys: 20, Publish: func(all []relay.Group) {
 				if err := d.publisher.Publish(t.Context(), all); err != nil {
 					t.Error(err)
 				}
