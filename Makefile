@@ -98,6 +98,11 @@ adopter: ## the order service of tests/adopter: a module of its own, built on th
 .PHONY: spec
 spec: ## the TLA+ specification of leases, relay and commits, checked by TLC (Java and Maven)
 	go run ./tests/spec
+	go run ./tests/spec -traces 3
+
+.PHONY: spec-traces
+spec-traces: ## recorded runs of both simulations, checked against the specification of leases
+	go run ./tests/spec -traces 25 -system
 
 .PHONY: bicep-check
 bicep-check: ## parse the Bicep and check every resource against Azure's types
@@ -178,6 +183,8 @@ nightly: ## what takes hours: the whole check without stamps, all faults at full
 	$(MAKE) conformance-rust || failed=1; \
 	go run ./tests/conformance/servicebus -suite python-tests || failed=1; \
 	go run ./tests/spec -nightly || failed=1; \
+	go run ./tests/spec -traces 1000 -system || failed=1; \
+	go run ./tests/spec -traces 1 -mutants || failed=1; \
 	go run ./tests/mutants || failed=1; \
 	exit $$failed
 

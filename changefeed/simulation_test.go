@@ -12,6 +12,7 @@ import (
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 	"feedbox/tests/record"
+	"feedbox/tests/spec/steps"
 	"feedbox/tests/testenv"
 )
 
@@ -54,7 +55,10 @@ func TestSimulation(t *testing.T) {
 		n := first + i
 		ok := t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				config := simConfig(n)
+				config, log := simConfig(n), steps.New()
+				if log != nil { // shorter, because the checker takes a millisecond a step
+					config.Steps, config.Hosts, config.MaxHosts, config.Keys, config.Length, config.Pace = log, 3, 4, 24, time.Minute, 100*time.Millisecond
+				}
 				backend := &memBackend{
 					feed:  memfeed.New(&memfeed.Options{Ranges: 1 + int(n%6), StaleRanges: n%2 == 0}),
 					store: memstore.New(nil),
@@ -62,6 +66,9 @@ func TestSimulation(t *testing.T) {
 				report, err := simulation.Run(t.Context(), backend, config)
 				if err != nil {
 					t.Fatal(err)
+				}
+				if err := log.Write(fmt.Sprintf("changefeed-%d", n)); err != nil {
+					t.Error(err)
 				}
 				if err := report.Err(); err != nil {
 					t.Error(err)

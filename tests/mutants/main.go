@@ -2,6 +2,7 @@
 // expects the behaviour test named for it to fail.
 //
 //	go run ./tests/mutants [-only regexp] [-checkout] [-jobs n] [-timeout d] [-v]
+//	go run ./tests/mutants -only name -overlay folder
 //
 // The archives (*.txtar) of this folder contain the mutants. README.md describes their
 // form, how to add one, and when a mutant counts as killed.
@@ -39,6 +40,7 @@ type options struct {
 	verbose  bool
 	jobs     int
 	timeout  time.Duration
+	overlay  string
 }
 
 func main() {
@@ -48,6 +50,7 @@ func main() {
 	flag.BoolVar(&o.verbose, "v", false, "print the test output of each mutant")
 	flag.IntVar(&o.jobs, "jobs", 2, "number of mutants to run in parallel")
 	flag.DurationVar(&o.timeout, "timeout", 2*time.Minute, "timeout of one test run")
+	flag.StringVar(&o.overlay, "overlay", "", "write overlay.json of one mutant of the checkout to this `folder`, and run nothing")
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(*only); err != nil || flag.NArg() > 0 || o.jobs < 1 {
@@ -84,6 +87,13 @@ func run(ctx context.Context, o options) error {
 	}
 	if len(chosen) == 0 {
 		return errors.New("no mutant matches")
+	}
+	if o.overlay != "" {
+		if len(chosen) > 1 {
+			return errors.New("-overlay needs one mutant")
+		}
+		_, err := chosen[0].overlay(root, o.overlay)
+		return err
 	}
 	tree, remove, err := copyTree(ctx, root, o.checkout)
 	if err != nil {

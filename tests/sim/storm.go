@@ -64,6 +64,7 @@ func Execute(t *testing.T, p *Plan) *Outcome {
 		s.begun.Wait()
 		run := s.w.Settle()
 		report := run.Report()
+		s.w.WriteSteps()
 		o = &Outcome{
 			Violations: report.Lines(), Broken: report.Broken, Run: run, Counts: s.counts, Duplicates: s.w.Duplicates(), Shops: s.plan.Topology.Shops, Sold: s.w.Sold(),
 			Simulated: time.Since(began), Trace: s.w.Trace(),

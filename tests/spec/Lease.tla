@@ -49,14 +49,15 @@ Parents(l) == {p \in Leases : l \in Kids[p]}
 Overlap(l, m) == Range[l] \cap Range[m] # {}
 Narrower(l) == {m \in Leases \ {l} : Range[m] \subseteq Range[l] /\ m \notin Parents(l)}
 
-Init ==
+Start(split) == \* split: the leases whose range has split before the first one is read
   /\ rec = [l \in Leases |-> IF l = First THEN [Gone EXCEPT !.state = "live"] ELSE Gone]
   /\ cur = [h \in Hosts |-> [l \in Leases |-> FALSE]]
   /\ age = [h \in Hosts |-> [l \in Leases |-> 0]]
   /\ worker = [h \in Hosts |-> [l \in Leases |-> Off]]
   /\ req = [h \in Hosts |-> [l \in Leases |-> NoReq]]
   /\ task = [h \in Hosts |-> NoTask]
-  /\ running = Hosts /\ unreadable = {} /\ done = {} /\ faults = 0
+  /\ running = Hosts /\ unreadable = split /\ done = {} /\ faults = 0
+Init == Start({})
 
 (* A write of record l by h, which knows its new ETag if knows is TRUE. *)
 Written(l) ==
@@ -91,11 +92,13 @@ Acquire(h, l) ==
 Owns(h, l) == h \in running /\ worker[h][l].on /\ worker[h][l].fence.left > 0
 May(h, l) == Owns(h, l) /\ worker[h][l].fence.wall > 0 \* fencedContext.Err
 
-Renew(h, l) ==
+Rewrite(h, l) ==
   /\ Owns(h, l) /\ req[h][l].kind = "none"
-  /\ ~worker[h][l].ok \/ worker[h][l].fence # Fresh \/ worker[h][l].at # rec[l].pos
   /\ Send(h, l, "renew", worker[h][l].at, worker[h][l].ok, Fresh)
   /\ UNCHANGED <<rec, cur, age, worker, task, running, unreadable, done, faults>>
+Renew(h, l) ==
+  /\ ~worker[h][l].ok \/ worker[h][l].fence # Fresh \/ worker[h][l].at # rec[l].pos
+  /\ Rewrite(h, l)
 
 Deliver(h, l) ==
   /\ May(h, l) /\ l \notin unreadable /\ worker[h][l].at < N
@@ -162,12 +165,13 @@ Begin(h, l) ==
 
 (* found has the children that were pending before the barrier, with TRUE while their ETags,
    which h read or wrote, are current. *)
-Create(h) ==
-  /\ h \in running /\ task[h].step = "create"
-  /\ \E c \in task[h].todo :
-       /\ rec' = IF rec[c].state # "none" THEN rec ELSE [rec EXCEPT ![c] = [Gone EXCEPT !.state = "pending", !.pos = task[h].pos]]
-       /\ task' = [task EXCEPT ![h].todo = @ \ {c}, ![h].found = IF rec'[c].state = "pending" THEN @ \cup {<<c, TRUE>>} ELSE @]
+CreateChild(h, c) ==
+  /\ h \in running /\ task[h].step = "create" /\ c \in task[h].todo
+  /\ rec' = IF rec[c].state # "none" THEN rec ELSE [rec EXCEPT ![c] = [Gone EXCEPT !.state = "pending", !.pos = task[h].pos]]
+  /\ task' = [task EXCEPT ![h].todo = @ \ {c}, ![h].found = IF rec'[c].state = "pending" THEN @ \cup {<<c, TRUE>>} ELSE @]
   /\ UNCHANGED <<cur, age, worker, req, running, unreadable, done, faults>>
+
+Create(h) == \E c \in task[h].todo : CreateChild(h, c)
 
 Barrier(h) ==
   /\ h \in running /\ task[h].step = "create" /\ task[h].todo = {}
@@ -284,7 +288,6 @@ Fair ==
   /\ \A h \in Hosts : WF_vars(Split(h)) /\ WF_vars(Wake(h))
   /\ \A h \in Hosts, l \in Leases : WF_vars(List(h, l)) /\ WF_vars(Step(h, l)) /\ SF_vars(Retire(h, l)) /\ SF_vars(Renew(h, l)) /\ SF_vars(Deliver(h, l)) /\ WF_vars(Begin(h, l))
   /\ WF_vars(Tick({}))
-Symmetry == Permutations(Hosts)
 
 ----------------------------------------------------------------------------
 Trusts(h, l) == worker[h][l].on /\ worker[h][l].fence.left > 0 /\ worker[h][l].fence.wall > 0

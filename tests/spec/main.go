@@ -3,6 +3,7 @@
 //	go run ./tests/spec            the bounded part that CI runs
 //	go run ./tests/spec -nightly   all configurations
 //	go run ./tests/spec -mutants   each change of mutants.txt must violate the rule it names
+//	go run ./tests/spec -traces 3  recorded runs of the simulation must be behaviors of Lease.tla
 //
 // It prints states, depth and time of each configuration, and fails if a result is not the
 // expected one. It needs Java and Maven; without them it reports that and checks nothing.
@@ -37,6 +38,10 @@ func run(ctx context.Context, args []string) int {
 	mutate := flags.Bool("mutants", false, "check the mutants only")
 	only := flags.String("only", "", "check what matches this regexp only")
 	verbose := flags.Bool("v", false, "print the behavior of each violation")
+	traces := flags.Int("traces", 0, "record this number of simulated runs and compare them with Lease.tla only; with -mutants: of mutants of the code")
+	system := flags.Bool("system", false, "with -traces: record the simulation of the whole system, too")
+	seed := flags.Int("seed", 1, "the first of them")
+	folder := flags.String("recordings", "", "compare the recordings in this folder with Lease.tla only")
 	if flags.Parse(args) != nil {
 		return 2
 	}
@@ -61,6 +66,14 @@ func run(ctx context.Context, args []string) int {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	switch {
+	case *folder != "":
+		return checker.compare(ctx, *folder, *verbose)
+	case *traces > 0 && *mutate:
+		return checker.codeMutants(ctx, match)
+	case *traces > 0:
+		return checker.traces(ctx, *seed, *traces, *system, *verbose)
 	}
 	return checker.all(ctx, checks, *verbose)
 }
@@ -134,7 +147,8 @@ func (m *model) configuration() (module, config string) {
 	var defs, cfg strings.Builder
 	fmt.Fprintf(&defs, "---- MODULE MC ----\nEXTENDS %s\n", m.module)
 	fmt.Fprintf(&cfg, "SPECIFICATION %s\nCHECK_DEADLOCK FALSE\n", cmp.Or(m.spec, "Spec"))
-	if m.symmetric {
+	if m.symmetric { // not in the module, because TLC would compute it for many hosts, too
+		defs.WriteString("Symmetry == Permutations(Hosts)\n")
 		cfg.WriteString("SYMMETRY Symmetry\n")
 	}
 	if m.invariants != "" {

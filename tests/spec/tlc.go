@@ -76,24 +76,8 @@ var (
 func (t *tlc) check(ctx context.Context, c check) (r result) {
 	began := time.Now()
 	defer func() { r.took = time.Since(began) }()
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
-	defer cancel()
-	dir, err := os.MkdirTemp(t.dir, "run-")
-	if err != nil {
-		return result{err: err}
-	}
-	defer os.RemoveAll(dir)
 	module, config := c.model.configuration()
-	for name, text := range map[string]string{c.model.module + ".tla": c.source, "MC.tla": module, "MC.cfg": config} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			return result{err: err}
-		}
-	}
-	java := exec.CommandContext(ctx, "nice", "-n", "19", "java", "-Xmx2g", "-XX:+UseParallelGC", "-cp", t.jar, "tlc2.TLC",
-		"-workers", "1", "-metadir", filepath.Join(dir, "states"), "MC")
-	java.Dir = dir
-	text, err := java.CombinedOutput()
-	out := string(text)
+	out, err := t.run(ctx, map[string]string{c.model.module + ".tla": c.source, "MC.tla": module, "MC.cfg": config})
 	if all := statesFound.FindAllStringSubmatch(out, -1); len(all) > 0 {
 		last := all[len(all)-1]
 		r.states, r.distinct = last[1], last[2]
@@ -110,9 +94,6 @@ func (t *tlc) check(ctx context.Context, c check) (r result) {
 		return r
 	}
 	if err != nil {
-		if ctx.Err() != nil {
-			err = ctx.Err()
-		}
 		r.err = fmt.Errorf("%w: %s", err, out[max(0, len(out)-3000):])
 	}
 	return r

@@ -23,7 +23,7 @@ var checks = map[string]check{
 		files:    []string{"tests/module", "tests/adopter"},
 	},
 	"spec": {
-		packages: []string{"./tests/spec"},
+		packages: []string{"./tests/spec/...", "./changefeed/..."}, // it records runs of the processor
 		files:    []string{"tests/spec"},
 		tools:    []string{"java --version", "mvn --version"},
 	},

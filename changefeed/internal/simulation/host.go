@@ -41,7 +41,7 @@ func (s *sim) join() error {
 	o.Host, o.Clock = h.name, h.clock
 	o.Now = func() time.Time { return time.Now().Add(time.Duration(h.skew.Load())) }
 	o.MaxAttempts, o.DeadLetter = maxAttempts, h.deadLetter
-	p, err := changefeed.New(&hostFeed{Feed: feed, host: h}, &hostStore{LeaseStore: store, host: h, h: s.history}, h, &o)
+	p, err := changefeed.New(&hostFeed{Feed: feed, host: h}, h.recorded(&hostStore{LeaseStore: store, host: h, h: s.history}, func() (own, wall time.Time) { return h.clock.Now(), o.Now() }), h, &o)
 	if err != nil {
 		return fmt.Errorf("host %s: %w", h.name, err)
 	}
@@ -54,6 +54,14 @@ func (s *sim) join() error {
 	})
 	s.hosts = append(s.hosts, h)
 	return nil
+}
+
+// recorded wraps the lease store of the host if its steps are recorded.
+func (h *host) recorded(store changefeed.LeaseStore, clock func() (own, wall time.Time)) changefeed.LeaseStore {
+	if h.sim.config.Steps == nil {
+		return store
+	}
+	return h.sim.config.Steps.Store(h.name, clock, store)
 }
 
 // gate blocks while the host is stopped.
@@ -232,6 +240,9 @@ func (h *host) send(ctx context.Context, lease changefeed.LeaseRef, serial int) 
 	stops, _ := h.wasStopped()
 	if err := ctx.Err(); err != nil {
 		return err
+	}
+	if h.sim.config.Steps != nil {
+		h.sim.config.Steps.Check(h.name, lease.Range)
 	}
 	// After the check the document is sent even if ctx ends. A stop in between makes
 	// the host a zombie.

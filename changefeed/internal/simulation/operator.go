@@ -34,7 +34,7 @@ func (s *sim) operator() (*changefeed.Operator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect the operator: %w", err)
 	}
-	return changefeed.NewOperator(&hostFeed{Feed: feed, host: h}, &hostStore{LeaseStore: store, host: h, h: s.history},
+	return changefeed.NewOperator(&hostFeed{Feed: feed, host: h}, h.recorded(&hostStore{LeaseStore: store, host: h, h: s.history}, nil),
 		&changefeed.OperatorOptions{Processor: s.config.Options.Processor}), nil
 }
 

@@ -36,6 +36,20 @@ type Config struct {
 	// simulated.
 	Foreign bool
 	Options changefeed.Options
+	// Steps records the steps of the hosts. Default: nothing is recorded.
+	Steps Steps
+}
+
+// Steps records the steps of hosts, for the comparison with the specification (tests/spec).
+type Steps interface {
+	// Store wraps the lease store of a host; clock is nil for an operator.
+	Store(host string, clock func() (own, wall time.Time), s changefeed.LeaseStore) changefeed.LeaseStore
+	// Check: the host found its lease valid. Done: a change was delivered. Gone: another version
+	// replaces it. Commit: its place in the feed.
+	Check(host string, in changefeed.FeedRange)
+	Done(host string, change int)
+	Gone(change int)
+	Commit(change int, key, epk string, lsn int64)
 }
 
 // Report is the result of a run, or of several.
@@ -136,6 +150,7 @@ func Run(ctx context.Context, backend Backend, config Config) (*Report, error) {
 	s.feed.rng = rand.New(rand.NewPCG(config.Seed, 3))
 	s.handlers.rng = rand.New(rand.NewPCG(config.Seed, 4))
 	s.history = newHistory(s.verifier)
+	s.verifier.steps = config.Steps
 	s.report = Report{Seed: config.Seed, Runs: 1, Struck: map[string]int{}}
 	s.stuck.Store(true)
 	began := time.Now()

@@ -28,6 +28,7 @@ type verifier struct {
 	last     map[string]int     // highest serial delivered by an owner, by key
 	leases   map[string]holder  // as last stored with an owner, by id
 	journal  journal
+	steps    Steps // nil if nothing is recorded
 	faults   []string
 	total    int
 	repeated int
@@ -97,6 +98,9 @@ func (v *verifier) written(key, id, epk string) *change {
 	defer v.mu.Unlock()
 	c := &change{key: key, id: id, epk: epk, serial: len(v.changes)}
 	v.changes = append(v.changes, c)
+	if before := v.latest[key+"/"+id]; v.steps != nil && before != nil {
+		v.steps.Gone(before.serial + 1)
+	}
 	return c
 }
 
@@ -109,6 +113,9 @@ func (v *verifier) committed(c *change, lsn int64) {
 	delete(v.waiting, v.latest[name])
 	v.latest[name] = c
 	c.lsn = lsn
+	if v.steps != nil {
+		v.steps.Commit(c.serial+1, c.key, c.epk, lsn)
+	}
 	if !c.delivered {
 		v.waiting[c] = true
 	}
@@ -137,6 +144,9 @@ func (v *verifier) delivered(d delivery) {
 		return
 	}
 	delete(v.waiting, c)
+	if v.steps != nil {
+		v.steps.Done(d.host, d.serial+1)
+	}
 	if c.delivered {
 		v.repeated++
 		return

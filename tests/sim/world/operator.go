@@ -42,6 +42,7 @@ func (w *World) Operate(act func(ctx context.Context, leases *changefeed.Operato
 		if err != nil {
 			return err
 		}
+		store.Leases = w.steps[o.leases].Store("operator", nil, store.Leases)
 		ctx, cancel := context.WithTimeout(w.ctx, actLimit)
 		errs = append(errs, act(ctx, changefeed.NewOperator(store.Feed, store.Leases, &changefeed.OperatorOptions{Processor: processor}), &store))
 		cancel()

@@ -15,6 +15,7 @@ import (
 	"go.uber.org/fx"
 
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -200,9 +201,13 @@ func (w *World) runRelay(ctx context.Context, n *nic, o outbox, instance string,
 	}
 	transport := w.transport(n)
 	defer transport.CloseIdleConnections()
-	return run(ctx, wiring.Relay(cfg, wiring.Params{
+	recorded := fx.Decorate(func(s relayport.Store) relayport.Store {
+		s.Leases = w.steps[o.leases].Store(instance, func() (own, wall time.Time) { return time.Now(), time.Now() }, s.Leases)
+		return s
+	})
+	return run(ctx, fx.Options(wiring.Relay(cfg, wiring.Params{
 		Log: log, CosmosTransport: &http.Client{Transport: transport}, ServiceBusDial: n.dialBus,
-	}))
+	}), recorded))
 }
 
 func (n *nic) dialBus(ctx context.Context, _ azservicebus.NewWebSocketConnArgs) (net.Conn, error) {

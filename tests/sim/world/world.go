@@ -15,6 +15,7 @@ import (
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/lab/verify"
+	"feedbox/tests/spec/steps"
 )
 
 // Names of the things in a world.
@@ -56,7 +57,8 @@ type World struct {
 	shops    shops
 	ports    atomic.Int64 // for the store's addresses, see endpoint
 	closed   bool
-	paused   atomic.Bool // an operator's pause may be in effect
+	paused   atomic.Bool           // an operator's pause may be in effect
+	steps    map[string]*steps.Log // by container of leases, see WriteSteps
 
 	mu     sync.Mutex // guards the fields below
 	faults []string   // violations seen during the run, and failures of the harness
@@ -89,7 +91,10 @@ func New(t testing.TB, seed uint64, topology Topology) *World {
 		trace: newTrace(), parts: map[string]*process{}, poison: map[string]bool{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
-	w.outboxes = outboxesOf(w.topology)
+	w.outboxes, w.steps = outboxesOf(w.topology), map[string]*steps.Log{}
+	for _, o := range w.outboxes {
+		w.steps[o.leases] = steps.New()
+	}
 	w.metadata = newMetadata(w.network)
 	t.Cleanup(w.Close)
 	w.received.init()
@@ -192,6 +197,15 @@ func (w *World) violation(format string, args ...any) {
 	defer w.mu.Unlock()
 	if len(w.faults) < 20 {
 		w.faults = append(w.faults, fmt.Sprintf(format, args...))
+	}
+}
+
+// WriteSteps writes the recorded steps of the relays if a folder for recordings is set (package steps).
+func (w *World) WriteSteps() {
+	for leases, log := range w.steps {
+		if err := log.Write(fmt.Sprintf("%s-%d", leases, w.seed)); err != nil {
+			w.t.Errorf("write the recording of %s: %v", leases, err)
+		}
 	}
 }
 

@@ -8,7 +8,10 @@ import (
 
 	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/sim/world"
+	"feedbox/tests/testenv"
 )
+
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 func TestSystemKeepsInvariantsWithoutFaults(t *testing.T) {
 	world.Bubble(t, func(t *testing.T) {
