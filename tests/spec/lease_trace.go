@@ -246,7 +246,7 @@ func behave(r *recording) *behavior {
 	b.assignSlots()
 	writes := make([][]*call, len(r.steps)) // by the step before which they were applied
 	for _, c := range r.calls {
-		if c.wrote != nil {
+		if c.wrote != nil && c.Lease != "" {
 			b.leases[c.Lease] = true
 		}
 		if c.etag != "" && c.Lease != "" {

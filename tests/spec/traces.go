@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -114,7 +115,7 @@ func (b *behavior) ranges(leases []string) map[string][]string {
 }
 
 var (
-	lineTried    = regexp.MustCompile(`(?m)^(\d+)$`)
+	lineTried    = regexp.MustCompile(`(?m)^(\d+)\n`)
 	ruleViolated = regexp.MustCompile(`<<"violates", "(.*)">>`)
 )
 
@@ -147,7 +148,8 @@ func (t *tlc) explain(ctx context.Context, file string) (e explanation) {
 	}
 	tried := lineTried.FindAllStringSubmatch(out, -1)
 	if err != nil || len(tried) == 0 || !strings.Contains(out, "No error has been found") {
-		e.err = fmt.Errorf("%w: %s", cmp.Or(err, fmt.Errorf("TLC ended early")), out[max(0, len(out)-1500):])
+		out = lineTried.ReplaceAllString(out, "")
+		e.err = fmt.Errorf("%w: %s", cmp.Or(err, errors.New("TLC ended early")), out[max(0, len(out)-800):])
 		return e
 	}
 	e.at, _ = strconv.Atoi(tried[len(tried)-1][1]) // the regexp admits digits only
