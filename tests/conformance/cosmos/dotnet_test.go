@@ -54,7 +54,7 @@ func TestDotNetProcessor(t *testing.T) {
 	if judge == "" {
 		t.Skip("SKIPPED: handing leases over with the .NET processor was NOT checked: FEEDBOX_TEST_DOTNET_JUDGE names no judge")
 	}
-	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 4})
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 4, ContainerRetention: true})
 	ready, err := json.Marshal(map[string]string{"cosmosEndpoint": srv.Endpoint(), "cosmosKey": srv.Key()})
 	if err != nil {
 		t.Fatal(err)
