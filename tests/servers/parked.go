@@ -18,6 +18,7 @@ import (
 	"feedbox/application/relay/parkedtest"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/lab/verify"
+	"feedbox/tests/testkit"
 )
 
 // ParkedKit is a consumer kit with a broker and a store of parked events.
@@ -41,8 +42,7 @@ const parkedEach = 40 // events of a key
 // FEEDBOX_PARKED_KEYS sets the number of keys: 500 are 20,000 events.
 func TestParked(t *testing.T, k ParkedKit) {
 	t.Helper()
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	seed := testkit.Seed(t, 1)
 	r := &parkedRun{ParkedKit: k, rnd: rand.New(rand.NewPCG(seed, 1)), poison: map[string]bool{}, marks: k.Inbox, effect: make(chan struct{}, 1)}
 	if n, err := strconv.Atoi(os.Getenv("FEEDBOX_PARKED_KEYS")); err == nil {
 		r.Keys = n

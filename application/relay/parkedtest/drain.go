@@ -122,6 +122,9 @@ func skipLeavesARecord(s suite) {
 	if len(got) != 1 || got[0].Event.ID != "k-e1" || got[0].Intent != skip || !bytes.Equal(got[0].Event.Document, first[0].Document) {
 		s.Errorf("records %+v, want the skipped event with the intent", got)
 	}
+	if got := must(s.store.Skipped(s.Context(), "other"))(s); len(got) != 0 {
+		s.Errorf("records of another key: %+v", got)
+	}
 	asked := []relay.EventRef{{Key: "k", ID: "k-e2"}, {Key: "k", ID: "k-e1"}, {Key: "other", ID: "k-e1"}}
 	if got := must(s.store.SkippedAmong(s.Context(), asked))(s); len(got) != 1 || !got[asked[1]] {
 		s.Errorf("skipped among %v: %v, want the second", asked, got)

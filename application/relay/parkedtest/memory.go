@@ -199,9 +199,9 @@ func (m *Memory) SetIntent(_ context.Context, key string, intent relay.Intent) (
 }
 
 // Skipped implements Store.
-func (m *Memory) Skipped(context.Context, string) ([]relay.Skipped, error) {
+func (m *Memory) Skipped(_ context.Context, key string) ([]relay.Skipped, error) {
 	defer m.lock()()
-	return slices.Clone(m.skipped), nil
+	return slices.DeleteFunc(slices.Clone(m.skipped), func(s relay.Skipped) bool { return s.Event.Key != key }), nil
 }
 
 // SkippedAmong implements Store.
