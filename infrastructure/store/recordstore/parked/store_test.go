@@ -69,7 +69,9 @@ func (m *memory) First(_ context.Context, key string, limit, maxBytes int) (firs
 	return first, nil
 }
 
-func (m *memory) Skipped(context.Context, string) ([]relay.Skipped, error) { return m.skipped, nil }
+func (m *memory) Skipped(_ context.Context, key string) ([]relay.Skipped, error) {
+	return slices.DeleteFunc(slices.Clone(m.skipped), func(s relay.Skipped) bool { return s.Event.Key != key }), nil
+}
 
 func (m *memory) SkippedAmong(_ context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
 	skipped := map[relay.EventRef]bool{}
