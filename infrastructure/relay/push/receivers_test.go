@@ -20,7 +20,8 @@ import (
 	"feedbox/infrastructure/consumer"
 )
 
-// The receivers of PUSH.md accept events in order, ignore repetitions, refuse with a reason, and those
+// The receivers of PUSH.md accept events in order, also one that an operator sent again, ignore
+// repetitions, refuse with a reason, and those
 // that verify signatures answer 401 to another secret.
 func TestReceiversOfTheDocument(t *testing.T) {
 	document, err := os.ReadFile("../../../cmd/feedbox/PUSH.md")
@@ -82,6 +83,13 @@ func TestReceiversOfTheDocument(t *testing.T) {
 					}
 				}
 			}
+			for range 2 { // an operator sent a dead letter again, after later events of its key
+				e := event("order 1+1", 2)
+				e.Body, e.Resubmission = []byte(`{"amount": 120}`), "r1"
+				if err := handle(t, s, time.Minute, e); err != nil {
+					t.Fatal(err)
+				}
+			}
 			dead, ok := errors.AsType[*consumer.DeadLetterError](handle(t, s, time.Minute, event("order 1+1", 4)))
 			if !ok || dead.Reason != "refused_422" || !strings.HasSuffix(dead.Description(), c.reason) {
 				t.Errorf("without an amount: %v", dead)
@@ -90,6 +98,7 @@ func TestReceiversOfTheDocument(t *testing.T) {
 			for n := 1; n <= 3; n++ {
 				want = append(want, fmt.Sprintf("order 1+1 %d OrderPaid", n), fmt.Sprintf("örder%%20 %d OrderPaid", n))
 			}
+			want = append(want, "order 1+1 2 OrderPaid")
 			var got []string
 			for range want {
 				got = append(got, <-lines)
