@@ -94,3 +94,14 @@ func (s failpointLeases) Replace(ctx context.Context, r changefeed.Record) (etag
 	}
 	return etag, err
 }
+
+// failpoints returns the failpoints of the processor, in a binary for fault tests.
+func failpoints() *changefeed.Observer {
+	if !failpoint.Armed {
+		return nil
+	}
+	return &changefeed.Observer{
+		BatchHandled:     func(changefeed.BatchHandled) { failpoint.Here("page-sent") },
+		DocumentPoisoned: func(changefeed.DocumentPoisoned) { failpoint.Here("parked") },
+	}
+}

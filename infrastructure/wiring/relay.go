@@ -67,6 +67,7 @@ func newRelay(cfg *config.Relay, p Params, store relayport.Store, broker relaypo
 		Tracers:      t.Exported(),
 		Needs:        needs,
 		WrapLeases:   withFailpoints,
+		Observer:     failpoints(),
 	})
 }
 

@@ -74,7 +74,7 @@ var rules = []rule{
 	{"infrastructure/consumer/postgresinbox", []string{infra + "consumer", "github.com/jackc/pgx/v5"}},
 	{"infrastructure/consumer/firestoreinbox", []string{infra + "consumer", firestore, "google.golang.org/grpc"}},
 
-	{"infrastructure/relay", []string{domain, application, changefeed, infra + "process/failpoint", otel}},
+	{"infrastructure/relay", []string{domain, application, changefeed, otel}},
 	{"infrastructure/relay/push", []string{infra + "consumer", changefeed}},
 	{"infrastructure/operator", []string{domain, application, changefeed, infra + "process/config", infra + "relay/relayport"}},
 	{"infrastructure/operator/plan", nil},

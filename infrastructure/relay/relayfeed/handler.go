@@ -10,7 +10,6 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
-	"feedbox/infrastructure/process/failpoint"
 )
 
 // Handler is the handler of a processor that passes changes to a relay. Use its Park as the
@@ -36,7 +35,6 @@ func (h *Handler) Handle(ctx context.Context, batch *changefeed.Batch) error {
 	owned := relay.Ownership{Lease: batch.Lease, Epoch: batch.Epoch, History: batch.History, Resumed: resumed == true}
 	failed := h.relay.Handle(ctx, owned, changes)
 	if len(failed) == 0 {
-		failpoint.Here("page-sent")
 		return nil
 	}
 	for i := range batch.Items { // changes that the relay does not name are done
@@ -67,16 +65,12 @@ func answer(batch *changefeed.Batch, f *relay.Failure) {
 
 // Park parks an event that was refused too often or has waited too long.
 func (h *Handler) Park(ctx context.Context, letter changefeed.DeadLetter) error {
-	err := h.relay.Park(ctx, relay.DeadLetter{
+	return h.relay.Park(ctx, relay.DeadLetter{
 		Change:   relay.Change{Raw: letter.Raw, LSN: letter.LSN, Timestamp: letter.Changed},
 		Attempts: letter.Attempts,
 		Err:      letter.Err,
 		Waiting:  letter.Waiting,
 	})
-	if err == nil {
-		failpoint.Here("parked")
-	}
-	return err
 }
 
 // Observe returns the observer through which the handler learns about acquired leases.

@@ -65,6 +65,8 @@ type Options struct {
 	Needs monitor.Dependencies
 	// WrapLeases wraps the lease store, for tests. Default: not wrapped.
 	WrapLeases func(changefeed.LeaseStore) changefeed.LeaseStore
+	// Observer receives the events of the processor, besides Logger and Meters. Default: none.
+	Observer *changefeed.Observer
 }
 
 func (o *Options) withDefaults(store *relayport.Store, broker *relayport.Broker) (Options, error) {
