@@ -5,12 +5,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"feedbox/tests/servers"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/spf13/pflag"
@@ -20,14 +21,7 @@ import (
 // files. The certificate stays the same after a restart.
 func TestEmulatorsServeTLS(t *testing.T) {
 	dir := t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	bus := free.Addr().String() // the same after the restart, because the certificate contains the port
+	bus := servers.Address(t) // the same after the restart, because the certificate contains the port
 	first := serveTLS(t, dir, bus)
 	if again := serveTLS(t, dir, bus); again != first {
 		t.Error("the certificate changed after a restart")

@@ -6,13 +6,13 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
 
@@ -29,7 +29,7 @@ func TestRepeatedCreatesSurviveKills(t *testing.T) {
 	binaries := testkit.Build(t)
 	_, e := testkit.StartDev(t, binaries, "emulators", "--ephemeral",
 		"--cosmos", "127.0.0.1:0", "--servicebus", "127.0.0.1:0", "--servicebus-admin", "127.0.0.1:0")
-	service := &service{t: t, binaries: binaries, endpoints: e, address: freeAddress(t)}
+	service := &service{t: t, binaries: binaries, endpoints: e, address: servers.Address(t)}
 	service.start()
 
 	load := &creates{
@@ -104,17 +104,6 @@ type service struct {
 
 func (s *service) start() {
 	s.process = testkit.Start(s.t, "feedbox api", s.binaries.Feedbox, s.endpoints.ServiceEnv("FEEDBOX_API_LISTEN="+s.address, "FEEDBOX_LOG_FORMAT=json"), "api")
-}
-
-// freeAddress finds a port on which the API can be restarted.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
 }
 
 // creates sends creates until they are answered.

@@ -3,11 +3,12 @@
 package crash
 
 import (
-	"net"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
+	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
 
@@ -54,14 +55,10 @@ func TestEmulatorsKilledUnderLoad(t *testing.T) {
 // fixedPorts returns flags with free ports, so that the emulators can be restarted at the same addresses.
 func fixedPorts(t *testing.T) []string {
 	t.Helper()
+	ports := servers.Ports(t, 3)
 	var flags []string
-	for _, flag := range []string{"--cosmos", "--servicebus", "--servicebus-admin"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		flags = append(flags, flag, l.Addr().String())
-		defer func() { _ = l.Close() }()
+	for i, flag := range []string{"--cosmos", "--servicebus", "--servicebus-admin"} {
+		flags = append(flags, flag, fmt.Sprint("127.0.0.1:", ports[i]))
 	}
 	return flags
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/lab/verify"
+	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
 
@@ -34,7 +35,7 @@ func TestPushAndReceiverKilledAtRandom(t *testing.T) {
 	testkit.StartRelay(t, b, e, "relay-1")
 
 	effects := filepath.Join(t.TempDir(), "effects")
-	address := freeAddress(t)
+	address := servers.Address(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

@@ -171,7 +171,7 @@ func TestEveryPlaceShowsAHeldFeed(t *testing.T) {
 // observed starts a relay that connects to the emulators at e, a console and Prometheus.
 func (w *world) observed(e testkit.Endpoints, more ...string) *views {
 	w.t.Helper()
-	ops, page := freeAddress(w.t), freeAddress(w.t)
+	ops, page := servers.Address(w.t), servers.Address(w.t)
 	w.addRelayAt(e, append(slices.Clone(more), "FEEDBOX_OPS_LISTEN="+ops)...)
 	env := e.ServiceEnv("FEEDBOX_SERVICEBUS_CONNECTION_STRING="+e.ServiceBusConnectionString, "FEEDBOX_SERVICEBUS_TOPIC="+w.e.Topic)
 	env = append(append(env, testkit.FastLeases()...), more...)

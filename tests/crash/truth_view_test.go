@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"html"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
 
@@ -149,7 +149,7 @@ func startPrometheus(t *testing.T, ops string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, listen := t.TempDir(), freeAddress(t)
+	dir, listen := t.TempDir(), servers.Address(t)
 	config := fmt.Sprintf("global: {scrape_interval: 1s, evaluation_interval: 1s}\nrule_files: [rules.yaml]\nscrape_configs: [{job_name: relay, static_configs: [{targets: [%q]}]}]\n",
 		strings.TrimPrefix(ops, "http://"))
 	for name, content := range map[string]string{"rules.yaml": string(rules), "prometheus.yaml": config} {
@@ -163,17 +163,6 @@ func startPrometheus(t *testing.T, ops string) string {
 		return status == http.StatusOK
 	})
 	return "http://" + listen
-}
-
-// freeAddress returns an address on which nothing listens.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
 }
 
 // until looks until every place shows what is wanted. wrong returns what is not as wanted; "" for nothing.

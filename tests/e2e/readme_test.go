@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
 
@@ -134,14 +134,10 @@ func (w *terminals) bash(args ...string) *exec.Cmd {
 // clients can reconnect.
 func freePorts(t *testing.T) []string {
 	t.Helper()
+	ports := servers.Ports(t, 5)
 	var flags []string
-	for _, name := range []string{"api", "ops", "cosmos", "servicebus", "servicebus-admin"} {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		flags = append(flags, "--"+name, l.Addr().String())
+	for i, name := range []string{"api", "ops", "cosmos", "servicebus", "servicebus-admin"} {
+		flags = append(flags, "--"+name, fmt.Sprint("127.0.0.1:", ports[i]))
 	}
 	return flags
 }

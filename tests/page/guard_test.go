@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"feedbox/tests/servers"
 	"feedbox/tests/testkit"
 )
 
@@ -27,21 +28,10 @@ func console(t *testing.T, e endpoints, listen string, variables []string, args 
 	return p
 }
 
-// address returns a free address.
-func address(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // A live view reconnects to a restarted process. A form of the earlier process is refused.
 func TestLiveViewReconnectsAfterRestart(t *testing.T) {
 	_, e := dev(t)
-	listen := address(t)
+	listen := servers.Address(t)
 	p := console(t, e, listen, []string{"FEEDBOX_CONSOLE_PREFIX=/ops"}, "--actions")
 	b := open(t, "http://"+listen+"/ops")
 	b.visit("/ranges")
@@ -82,7 +72,7 @@ func TestFormOfAnotherSiteIsRefused(t *testing.T) {
 // write role cannot act.
 func TestScopesDecideWhatACallerMayDo(t *testing.T) {
 	_, e := dev(t)
-	listen := address(t)
+	listen := servers.Address(t)
 	hash := func(key string) string {
 		sum := sha256.Sum256([]byte(key))
 		return hex.EncodeToString(sum[:])
@@ -117,7 +107,7 @@ func TestScopesDecideWhatACallerMayDo(t *testing.T) {
 // Without --actions the page offers no acts and refuses them.
 func TestConsoleWithoutActionsIsReadOnly(t *testing.T) {
 	_, e := dev(t)
-	listen := address(t)
+	listen := servers.Address(t)
 	console(t, e, listen, nil)
 	b := open(t, "http://"+listen)
 	b.visit("/ranges")

@@ -27,6 +27,13 @@ func Ports(t TB, n int) []int {
 	return ports
 }
 
+// Address returns a free address of the loopback interface; see Ports. A listener on port 0 that is closed
+// again does not reserve its port: an outgoing connection of any process can get it before it is used.
+func Address(t TB) string {
+	t.Helper()
+	return fmt.Sprintf("127.0.0.1:%d", Ports(t, 1)[0])
+}
+
 // endsWithTest makes a process the leader of a group, which a signal of the terminal does not reach,
 // and has the kernel kill it when the test process ends. A test process that is killed, or that
 // exceeds its timeout, runs no clean-up and would otherwise leave its servers running.
