@@ -15,7 +15,6 @@ import (
 	"feedbox/changefeed/internal/simulation"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
-	"feedbox/tests/testenv"
 )
 
 // asDotNet writes every lease of the world like the .NET SDK's processor: Owner and the
@@ -203,7 +202,7 @@ func TestLeaseReleasedByAnotherProductIsAcquired(t *testing.T) {
 // Hosts change from another product's processor to this one and back, under load and
 // faults.
 func TestSimulationBesideAnotherProduct(t *testing.T) {
-	first, seeds := testenv.Seed(t, "CHANGEFEED_SEED", 1), testenv.Count(t, "CHANGEFEED_SEEDS", 60)
+	first, seeds := seeds(t)
 	var sum simulation.Report
 	for n := first; n < first+uint64(max(4, seeds/4)); n++ {
 		t.Run(fmt.Sprintf("seed=%d", n), func(t *testing.T) {

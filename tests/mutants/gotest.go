@@ -81,7 +81,9 @@ func goTest(ctx context.Context, tree string, t target, overlay string, o option
 	ctx, cancel := context.WithTimeout(ctx, timeout+time.Minute) // for the build
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env = tree, append(os.Environ(), "GOFLAGS="+flags)
+	cmd.Dir = tree
+	// As many seeds as in CI, because a mistake may show in one seed only.
+	cmd.Env = append(os.Environ(), "GOFLAGS="+flags, "CHANGEFEED_SEEDS=60", "FAILOVER_CYCLES=2")
 	cmd.WaitDelay = 10 * time.Second
 	text, err := cmd.CombinedOutput()
 	run := readEvents(text)

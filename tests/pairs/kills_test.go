@@ -13,6 +13,8 @@ import (
 	"feedbox/tests/testkit"
 )
 
+func init() { everyPair = true }
+
 // Relay, API, store and broker are killed with -9 repeatedly under load, and consumers stop
 // and start. Every acknowledged change is stored and arrives in order, and the inbox passes
 // it to the handler once.

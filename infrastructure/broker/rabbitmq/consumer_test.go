@@ -204,7 +204,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		defer pool.Close()
 		c := newConsumers(t, server, rabbitmq.Group{Name: "parks", Queues: 4})
 		servers.TestParked(t, servers.ParkedKit{
-			Store: store, Inbox: inbox, Publish: func(all []relay.Group) { c.publish(t, all) }, Keys: 20,
+			Store: store, Inbox: inbox, Publish: func(all []relay.Group) { c.publish(t, all) }, Keys: 10,
 			Start: func(o consumer.Options, handler consumer.Handler) func() {
 				process := &consumers{server: server, client: c.client, group: c.group}
 				stop := process.start(t, handler, rabbitmq.ConsumerOptions{Options: o, Prefetch: 32})
