@@ -22,6 +22,7 @@ type decoder struct {
 	filter    *filter
 	values    [][]byte          // of the current document
 	items     []changefeed.Item // of the lease; slices of the decoded bytes
+	versions  bool              // the body is one of the feed of all versions
 }
 
 // page reads the body of a feed reply.
@@ -42,8 +43,12 @@ func (d *decoder) page(body []byte) error {
 			c.Value()
 			continue
 		}
+		read := d.document
+		if d.versions {
+			read = d.entry
+		}
 		for c.Array(); c.Element(); {
-			if err := d.document(&c, body); err != nil {
+			if err := read(&c, body); err != nil {
 				return err
 			}
 		}
@@ -73,9 +78,52 @@ func (d *decoder) document(c *jsonscan.Cursor, body []byte) error {
 	if c.Failed() {
 		return errNotAPage
 	}
+	return d.add(item, body[start:c.Pos()])
+}
+
+// entry reads an entry of the feed of all versions: a document under current, and the metadata of its
+// write. It skips deletions, also those of expired documents.
+func (d *decoder) entry(c *jsonscan.Cursor, _ []byte) error {
+	var current, metadata []byte
+	for c.Object(); c.Member(); {
+		switch name := string(c.Name()); name {
+		case "current":
+			current = c.Value()
+		case "metadata":
+			metadata = c.Value()
+		default:
+			c.Value()
+		}
+	}
+	operation, _ := jsonscan.Unquote(jsonscan.Member(metadata, "operationType"))
+	lsn, err := strconv.ParseInt(string(jsonscan.Member(metadata, "lsn")), 10, 64)
+	switch {
+	case c.Failed() || err != nil:
+		return errNotAPage
+	case string(operation) == "delete":
+		return nil
+	case string(operation) != "create" && string(operation) != "replace":
+		return fmt.Errorf("the feed of all versions has the unknown operation %q at LSN %d", operation, lsn)
+	}
+	item := changefeed.Item{LSN: lsn}
+	item.Timestamp, _ = strconv.ParseInt(string(jsonscan.Member(metadata, "crts")), 10, 64)
+	clear(d.values)
+	document := jsonscan.NewCursor(current)
+	for document.Object(); document.Member(); {
+		name := document.Name()
+		d.keys.note(d.values, name, document.Value())
+	}
+	if document.Failed() {
+		return errNotAPage
+	}
+	return d.add(item, current)
+}
+
+// add adds a document, unless another lease has it.
+func (d *decoder) add(item changefeed.Item, raw []byte) error {
 	own, err := d.filter.admits(d.values, item.LSN)
 	if own {
-		item.Key, item.Raw = d.keys.key(d.values), body[start:c.Pos()]
+		item.Key, item.Raw = d.keys.key(d.values), raw
 		d.items = append(d.items, item)
 	}
 	return err

@@ -1,8 +1,11 @@
 package cosmosfeed
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"feedbox/changefeed"
@@ -21,6 +24,39 @@ func TestInvalidPageIsRefused(t *testing.T) {
 			t.Errorf("%s: error %v, want %v", body, err, errNotAPage)
 		}
 	}
+}
+
+func TestInvalidPageOfVersionsIsRefused(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"Documents":[{"a":1}]}`:             errNotAPage.Error(),
+		`{"Documents":[{"current":{"a":1}}]}`: errNotAPage.Error(),
+		`{"Documents":[{"current":5,"metadata":{"lsn":7,"operationType":"create"}}]}`:         errNotAPage.Error(),
+		`{"Documents":[{"metadata":{"lsn":7,"operationType":"replace"}}]}`:                    errNotAPage.Error(),
+		`{"Documents":[{"current":{"a":1},"metadata":{"lsn":7,"operationType":"truncate"}}]}`: "truncate",
+	} {
+		d := decoder{keys: keyPaths{paths: [][]string{{"a"}}}, filter: &filter{}, values: make([][]byte, 1), versions: true}
+		if err := d.page([]byte(body)); err == nil || !strings.Contains(err.Error(), want) || len(d.items) > 0 {
+			t.Errorf("%s: %d items, error %v, want one with %q", body, len(d.items), err, want)
+		}
+	}
+}
+
+// A page is refused, or its items are parts of it that are documents.
+func FuzzPage(f *testing.F) {
+	f.Add([]byte(`{"_rid":"r","Documents":[{"a":{"b":"x"},"_lsn":7,"_ts":3}],"_count":1}`), false)
+	f.Add([]byte(`{"Documents":[{"current":{"a":1},"metadata":{"lsn":7,"crts":3,"operationType":"create"}},{"current":{},"previous":{"a":2},"metadata":{"lsn":8,"operationType":"delete"}}]}`), true)
+	f.Fuzz(func(t *testing.T, body []byte, versions bool) {
+		d := decoder{keys: keyPaths{paths: [][]string{{"a"}}}, filter: &filter{}, values: make([][]byte, 1), versions: versions}
+		if err := d.page(body); err != nil || !json.Valid(body) {
+			return // the scanner does not check all of JSON: the service wrote the page
+		}
+		for _, item := range d.items {
+			var document map[string]json.RawMessage
+			if err := json.Unmarshal(item.Raw, &document); err != nil || !bytes.Contains(body, item.Raw) {
+				t.Errorf("the item %q is no document of the page: %v", item.Raw, err)
+			}
+		}
+	})
 }
 
 // Retrying cannot help, so the error is permanent.

@@ -29,6 +29,7 @@ type Feed struct {
 	about     atomic.Pointer[about] // as last read
 	physical  sync.Map              // changefeed.FeedRange by physicalID, of the physical ranges that replied
 	doubt     atomic.Pointer[error] // proof that hash is wrong
+	versions  bool                  // all versions and deletes, otherwise the latest version
 }
 
 // about holds the properties of a container. They are immutable, but a container that is
@@ -46,6 +47,21 @@ func NewFeed(client *azcosmos.Client, database, container string) (*Feed, error)
 		return nil, fmt.Errorf("cosmosfeed: container %q of database %q: %w", container, database, err)
 	}
 	return &Feed{endpoint: client.Endpoint(), container: coll, hash: hashKey}, nil
+}
+
+// NewVersionsFeed returns the feed in the mode all versions and deletes. A document is delivered once for
+// each write, even if it expired or was replaced before the feed was read; deletions are not delivered.
+// The account needs continuous backup and keeps the changes as long as its backups, at most 7 days for
+// this feed. The feed has no beginning: use changefeed.FromNow, and start the processor before the first
+// write. The client must have cosmosfeed.ClientOptions, because azcosmos has no such mode.
+//
+// Source: Microsoft Learn, "Change feed modes in Azure Cosmos DB"; the .NET SDK's ChangeFeedModeFullFidelity.
+func NewVersionsFeed(client *azcosmos.Client, database, container string) (*Feed, error) {
+	f, err := NewFeed(client, database, container)
+	if err == nil {
+		f.versions = true
+	}
+	return f, err
 }
 
 // Source implements changefeed.Feed. It reads the container with one request, also if it was

@@ -1,14 +1,18 @@
 package cosmosfeed_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/changefeed/leasetest"
+	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
 func TestLeaseStoreConformance(t *testing.T) {
@@ -166,5 +170,72 @@ func TestPlaceMatchesTheService(t *testing.T) {
 	}
 	if _, err := feed.Place("\xff"); err == nil {
 		t.Error("a key that is no text has a place")
+	}
+}
+
+// The feed of all versions delivers each write of a document, also one that was replaced or deleted
+// since, and no deletion.
+func TestVersionsFeedReadsEveryWrite(t *testing.T) {
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 2, VersionRetention: time.Hour})
+	a := newAccountOn(t, srv, true)
+	feed, err := cosmosfeed.NewVersionsFeed(a.client, "db", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []changefeed.FeedRange{{Min: "", Max: "0A"}, {Min: "0A", Max: "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF"}, {Min: "1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF", Max: "FF"}}
+	var began []string
+	for _, r := range parts {
+		position, err := feed.Now(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began = append(began, position)
+	}
+	a.put(40, 20)
+	a.put(40, 20)
+	for i := range 40 {
+		if _, err := a.data.DeleteItem(t.Context(), azcosmos.NewPartitionKeyString(fmt.Sprint("key-", i%20)), fmt.Sprint(i), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	seen := map[string]int{}
+	for i, r := range parts {
+		ids, _ := drain(t, feed, r, began[i])
+		if len(ids) == 0 || len(ids) == 80 {
+			t.Errorf("range %s has %d versions", r, len(ids))
+		}
+		for _, id := range ids {
+			seen[id]++
+		}
+	}
+	for i := range 40 {
+		if n := seen[fmt.Sprint(i)]; n != 2 {
+			t.Errorf("document %d was delivered %d times, want 2", i, n)
+		}
+	}
+}
+
+// The feed of all versions has no beginning, and a client without the policies would read another feed.
+func TestVersionsFeedRefusesTheBeginningAndOtherClients(t *testing.T) {
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{VersionRetention: time.Hour})
+	a := newAccountOn(t, srv, true)
+	a.put(1, 1)
+	for _, c := range []struct {
+		client  *azcosmos.Client
+		request changefeed.ReadRequest
+		want    string
+	}{
+		{a.client, changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1}, "begins now"},
+		{a.client, changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1, Since: time.Now()}, "begins now"},
+		{connect(t, srv, srv.Endpoint(), srv.ClientOptions()).client, changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1, Continuation: `"0"`}, "ClientOptions"},
+	} {
+		feed, err := cosmosfeed.NewVersionsFeed(c.client, "db", "data")
+		if err != nil {
+			t.Fatal(err)
+		}
+		page, err := feed.Read(t.Context(), c.request)
+		if !errors.Is(err, changefeed.ErrPermanent) || !strings.Contains(fmt.Sprint(err), c.want) || page != nil {
+			t.Errorf("page %v, error %v, want one with %q", page, err, c.want)
+		}
 	}
 }

@@ -60,6 +60,10 @@ const (
 	headerReadKeyType     = "x-ms-read-key-type"
 	headerIfModifiedSince = "If-Modified-Since"
 	headerRangeID         = "x-ms-documentdb-partitionkeyrangeid"
+	headerFeedMode        = "A-IM"
+	headerFeedFormat      = "x-ms-cosmos-changefeed-wire-format-version"
+	feedVersions          = "Full-Fidelity Feed"
+	feedFormat            = "2021-09-15"
 	epkRangeRead          = "EffectivePartitionKeyRange"
 )
 
@@ -72,6 +76,7 @@ type feedRead struct {
 	source string  // id of the physical range that replied; "" if the reply does not name it
 	charge float64 // of the reply
 	body   *[]byte // the last reply's body, if the policy took it; from buffers
+	sent   bool    // through the policy
 }
 
 type feedReadKey struct{}
@@ -98,8 +103,12 @@ type feedPolicy struct {
 func (p feedPolicy) Do(req *policy.Request) (*http.Response, error) {
 	r, _ := req.Raw().Context().Value(feedReadKey{}).(*feedRead)
 	header := req.Raw().Header
-	if r == nil || header.Get("A-IM") == "" || header.Get(headerRangeID) == "" {
+	if r == nil || header.Get(headerFeedMode) == "" || header.Get(headerRangeID) == "" {
 		return req.Next()
+	}
+	if r.sent = true; r.versions {
+		header.Set(headerFeedMode, feedVersions)
+		header.Set(headerFeedFormat, feedFormat)
 	}
 	bounded := r.isPart(header.Get(headerRangeID)) && !p.unbounded.Load()
 	if bounded {

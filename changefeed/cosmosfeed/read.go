@@ -17,6 +17,8 @@ import (
 var (
 	errRangeUnnamed  = errors.New("the reply does not name its physical range")
 	errRangesChanged = errors.New("the physical ranges change faster than they can be listed")
+	errNoBeginning   = fmt.Errorf("the feed of all versions begins now or at a position, not at the beginning or at a time; the feed of latest versions does: %w", changefeed.ErrPermanent)
+	errNoPolicy      = fmt.Errorf("the client cannot read the feed of all versions: make it with cosmosfeed.ClientOptions: %w", changefeed.ErrPermanent)
 )
 
 // Read implements changefeed.Feed.
@@ -31,6 +33,9 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 // read repeats the request until it knows the bounds of the physical range that replied. It
 // needs one request, or two for a range that replies for the first time.
 func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	if f.versions && req.Continuation == "" {
+		return nil, errNoBeginning
+	}
 	a, err := f.describe(ctx)
 	if err != nil {
 		return nil, err
@@ -80,6 +85,9 @@ func (r *feedRead) page(ctx context.Context, options *azcosmos.ChangeFeedOptions
 	resp, err := r.container.ReadChangeFeed(context.WithValue(ctx, feedReadKey{}, r), options)
 	if err != nil {
 		return nil, translate(err)
+	}
+	if r.versions && !r.sent {
+		return nil, errNoPolicy // the reply has the latest versions only
 	}
 	r.charge = float64(resp.RequestCharge)
 	if err := sameContainer(resp.ResourceID, r.about.source.Container); err != nil {
@@ -132,7 +140,7 @@ func (r *feedRead) decode(read changefeed.FeedRange, page *changefeed.Page, item
 	}
 	d := decoder{
 		container: a.source.Container, keys: a.keys, filter: g, values: make([][]byte, len(a.keys.paths)),
-		items: make([]changefeed.Item, 0, max(r.req.MaxItems, 16)),
+		items: make([]changefeed.Item, 0, max(r.req.MaxItems, 16)), versions: r.versions,
 	}
 	if body := r.body; body != nil {
 		page.Bytes = len(*body)

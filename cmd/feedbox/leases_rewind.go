@@ -29,6 +29,11 @@ shows the events first and never moves a checkpoint ahead.`,
 			return nil
 		},
 	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
+		if to != "now" {
+			if err := o.NeedsBeginning(); err != nil {
+				return "", err
+			}
+		}
 		if err := p.confirm(yes, "The checkpoints of %s move to %s. %s", s.label, to, consequence); err != nil {
 			return "", err
 		}

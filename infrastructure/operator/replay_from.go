@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"feedbox/changefeed"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/process/config"
 )
 
 // Resend summarises the events that a replay sends again, of one feed range or one key.
@@ -43,10 +45,22 @@ func (r *Resend) add(at, now time.Time, window time.Duration) {
 // replayPage is the page size, in documents.
 const replayPage = 1000
 
+// NeedsBeginning returns an error if the feed of the relay can be read from its positions only, and not
+// from the beginning or a time. A lease that was moved there would stop its range.
+func (o *Operator) NeedsBeginning() error {
+	if o.cfg.Feed != config.FeedVersions {
+		return nil
+	}
+	return fault.New(fault.Conflict, "no_beginning", "the feed of all versions has no beginning and no times: replay a key from the store, or move the leases with rewind --to now, which skips unsent events")
+}
+
 // PlanReplay reads the documents between from and the checkpoint of each lease. It omits a
 // lease whose checkpoint is before from, because moving it there would skip unsent events. It
 // calls progress with the number of documents read.
 func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]Resend, error) {
+	if err := o.NeedsBeginning(); err != nil {
+		return nil, err
+	}
 	leases, err := o.Leases.Leases(ctx)
 	if err != nil {
 		return nil, err
@@ -142,6 +156,9 @@ func (o *Operator) Rewind(ctx context.Context, from time.Time, leases ...string)
 // cannot be read has its reason in Left, and its events are unknown. It calls progress with the
 // number of documents read.
 func (o *Operator) PlanRestart(ctx context.Context, window time.Duration, progress func(documents int), ids ...string) ([]Resend, error) {
+	if err := o.NeedsBeginning(); err != nil {
+		return nil, err
+	}
 	leases, err := o.Leases.Leases(ctx)
 	if err != nil {
 		return nil, err

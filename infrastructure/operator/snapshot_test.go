@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/relay/relayport"
 )
@@ -146,6 +148,21 @@ func TestPlanOfAReplayEndsWithTheTransactionOfTheCheckpoint(t *testing.T) {
 		plan, err := o.PlanReplay(t.Context(), from, time.Hour, func(n int) { read += n })
 		if err != nil || len(plan) != 1 || plan[0].Events != 3 || plan[0].Covered != 3 || plan[0].Left != "" || read < 3 {
 			t.Errorf("%+v after %d documents, %v; want the 3 handled events", plan, read, err)
+		}
+	})
+}
+
+// A lease that was moved to the beginning of the feed of all versions would stop its range.
+func TestFeedWithoutABeginningIsNotReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, _ := newRelayed(t, memfeed.New(nil))
+		o.cfg.Feed = config.FeedVersions
+		_, err1 := o.PlanReplay(t.Context(), time.Now(), time.Hour, func(int) {})
+		_, err2 := o.PlanRestart(t.Context(), time.Hour, func(int) {})
+		for _, err := range []error{err1, err2} {
+			if !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "rewind --to now") {
+				t.Errorf("error %v", err)
+			}
 		}
 	})
 }

@@ -71,7 +71,7 @@ func (cosmosStore) open(p Params, cfg *config.Relay, u use) (operator.Store, err
 	}
 	store, err := cosmosrelay.NewStore(o.Client, &cosmosrelay.Options{
 		Database: cfg.Cosmos.Database, Data: cfg.Cosmos.Container, Leases: cfg.Cosmos.Leases, Parked: cfg.Cosmos.Parked,
-		Contract: o.Contract, Account: o.Account,
+		Contract: o.Contract, AllVersions: cfg.Feed == config.FeedVersions, Account: o.Account,
 	})
 	return operator.Store{Store: store, Doctor: doctor.New(cfg.Cosmos, o)}, err
 }

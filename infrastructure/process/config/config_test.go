@@ -136,6 +136,24 @@ func TestStart(t *testing.T) {
 	}
 }
 
+// The feed of all versions has no beginning, and an unsent event is lost when the feed has dropped it.
+func TestFeedOfAllVersionsBeginsNow(t *testing.T) {
+	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_FEED=versions", "FEEDBOX_EVENT_TTL=1m"))
+	if err != nil || !relay.Start.Now || relay.EventTTL != 7*24*time.Hour {
+		t.Errorf("start %s, TTL %s, error %v", relay.Start, relay.EventTTL, err)
+	}
+	for environ, want := range map[string]string{
+		"FEEDBOX_RELAY_START=beginning":            "FEEDBOX_RELAY_START is beginning, but the feed of all versions begins now",
+		"FEEDBOX_COSMOS_FEED_RETENTION=1000h":      "FEEDBOX_COSMOS_FEED_RETENTION",
+		"FEEDBOX_STORE=postgres":                   "FEEDBOX_COSMOS_FEED is versions, which only the store cosmos has",
+		"FEEDBOX_RELAY_START=2026-01-31T08:00:00Z": "but the feed of all versions begins now",
+	} {
+		if _, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_FEED=versions", environ)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: error %v, want one with %q", environ, err, want)
+		}
+	}
+}
+
 // TestEveryFaultAtOnce gives one of each kind of mistake and expects all of
 // them in one error, each with the variable and what to do.
 func TestEveryFaultAtOnce(t *testing.T) {

@@ -36,7 +36,10 @@ type Relay struct {
 	PollMax  time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
 	// EventTTL is the lifetime that the API gives to events; the relay warns
 	// when unsent events approach it.
-	EventTTL       time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
+	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
+	// Feed is FeedLatest or FeedVersions. With FeedVersions EventTTL is FeedRetention.
+	Feed           string        `env:"COSMOS_FEED" envDefault:"latest" oneof:"latest|versions" doc:"change feed of Cosmos DB: latest versions of documents, or all versions and deletes, from which an event can be read after it has expired; that needs continuous backup and has no beginning"`
+	FeedRetention  time.Duration `env:"COSMOS_FEED_RETENTION" envDefault:"168h" min:"1m" max:"168h" doc:"how long the feed of all versions keeps an event: the retention of the continuous backup, at most 7 days; an event not sent by then is lost, and FEEDBOX_EVENT_TTL is without effect on the relay"`
 	OpsListen      string        `env:"OPS_LISTEN" envDefault:"127.0.0.1:0" check:"listen" doc:"address of /livez and /readyz, and of /metrics of API and relay; port 0 takes a free one"`
 	AllowedHosts   []string      `env:"ALLOWED_HOSTS" doc:"host names that addresses on loopback serve besides localhost, separated by commas, such as that of a proxy on this machine; * is any; default none, because web pages can reach loopback addresses by DNS rebinding"`
 	PlaintextHosts []string      `env:"PLAINTEXT_HOSTS" doc:"hosts besides this machine that may be reached without TLS, separated by commas; * is any; default none, because credentials and personal data are readable on the way"`
@@ -62,6 +65,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 	if c.Store.Kind == StoreCosmos {
 		checkContainers(report, c.Cosmos)
 	}
+	c.deriveFeed(report)
 	switch c.Broker.Kind {
 	case BrokerServiceBus:
 		checkServiceBus(report, c.ServiceBus)
@@ -88,6 +92,29 @@ func LoadRelay(environ []string) (*Relay, error) {
 	}
 	c.settings = report.settings
 	return c, report.err()
+}
+
+// The feeds of Cosmos DB.
+const (
+	FeedLatest   = "latest"
+	FeedVersions = "versions"
+)
+
+// deriveFeed begins the feed of all versions now, because it has no beginning, and measures the time
+// that is left for unsent events by its retention.
+func (c *Relay) deriveFeed(report *report) {
+	if c.Feed != FeedVersions || report.faulty("FEEDBOX_RELAY_START", "FEEDBOX_COSMOS_FEED_RETENTION") {
+		return
+	}
+	if c.Store.Kind != StoreCosmos {
+		report.add("FEEDBOX_COSMOS_FEED", "is versions, which only the store cosmos has", "remove it, or set FEEDBOX_STORE to cosmos")
+	}
+	if report.settings.given("FEEDBOX_RELAY_START") && !c.Start.Now {
+		report.add("FEEDBOX_RELAY_START", "is "+c.Start.String()+", but the feed of all versions begins now", "set it to now, and start a relay before the first write")
+	}
+	c.Start, c.EventTTL = Start{Now: true}, c.FeedRetention
+	report.settings.derive("FEEDBOX_RELAY_START", c.Start.String())
+	report.settings.derive("FEEDBOX_EVENT_TTL", c.EventTTL.String())
 }
 
 // derive fills the timings that were not given and refuses a renewal

@@ -1,6 +1,7 @@
 package relayservice_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,7 @@ type lossWorld struct {
 	emulator *cosmosemu.Server
 	data     *azcosmos.ContainerClient
 	bench    *bench
+	ttl      int // of events, in seconds; 0 for none
 
 	mu    sync.Mutex // guards order
 	order []string
@@ -35,7 +37,13 @@ type lossWorld struct {
 
 func newLossWorld(t *testing.T) *lossWorld {
 	t.Helper()
-	w := &lossWorld{t: t, emulator: cosmosemu.StartT(t, &cosmosemu.Options{KeepWrites: true, Network: pipenet.New()}), bench: newBench(t)}
+	return newLossWorldOn(t, &cosmosemu.Options{KeepWrites: true}, &cosmosrelay.Options{Database: "shop"})
+}
+
+func newLossWorldOn(t *testing.T, account *cosmosemu.Options, o *cosmosrelay.Options) *lossWorld {
+	t.Helper()
+	account.Network = pipenet.New()
+	w := &lossWorld{t: t, emulator: cosmosemu.StartT(t, account), bench: newBench(t)}
 	for id, key := range map[string]string{"data": cosmos.PartitionKeyPath, "leases": "/id", "parked": cosmos.PartitionKeyPath} {
 		props := cosmosemu.ContainerProps{ID: id, PartitionKey: []string{key}}
 		if id == "data" {
@@ -50,7 +58,7 @@ func newLossWorld(t *testing.T) *lossWorld {
 	t.Cleanup(client.Close)
 	w.data, err = client.NewContainer("shop", "data")
 	must(t, err)
-	w.bench.store, err = cosmosrelay.NewStore(client, &cosmosrelay.Options{Database: "shop"})
+	w.bench.store, err = cosmosrelay.NewStore(client, o)
 	must(t, err)
 	w.bench.publish = func(_ context.Context, g *relay.Group) error {
 		w.mu.Lock()
@@ -70,7 +78,7 @@ func (w *lossWorld) emit(key string, ids ...string) {
 	w.t.Helper()
 	for _, id := range ids {
 		_, err := w.data.CreateItem(w.t.Context(), azcosmos.NewPartitionKeyString(key),
-			fmt.Appendf(nil, `{"id":%q,"partitionKey":%q,"type":"domainEvent","data":{"action":"E"}}`, id, key), nil)
+			fmt.Appendf(nil, `{"id":%q,"partitionKey":%q,"type":"domainEvent","ttl":%d,"data":{"action":"E"}}`, id, key, cmp.Or(w.ttl, -1)), nil)
 		must(w.t, err)
 	}
 }
@@ -225,6 +233,42 @@ func TestRestoredContainerHoldsTheRelayUntilRestart(t *testing.T) {
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// With the feed of all versions, events that expired while no relay ran are sent, in the order of each key.
+func TestExpiredEventsAreSentFromTheFeedOfAllVersions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLossWorldOn(t, &cosmosemu.Options{VersionRetention: 7 * 24 * time.Hour, Partitions: 2}, &cosmosrelay.Options{Database: "shop", AllVersions: true})
+		w.ttl, w.bench.o.Start = 60, changefeed.FromNow()
+		stop := w.bench.run()
+		time.Sleep(time.Minute)
+		w.emit("p", "p1")
+		w.emit("q", "q1")
+		time.Sleep(time.Minute)
+		must(t, stop())
+		for i := 2; i < 30; i++ {
+			w.emit("p", fmt.Sprint("p", i))
+			w.emit("q", fmt.Sprint("q", i))
+		}
+		time.Sleep(time.Hour)
+		if left, err := w.bench.store.Events.OfKey(t.Context(), "p"); err != nil || len(left) > 0 {
+			t.Fatalf("%d events are stored, error %v", len(left), err)
+		}
+		stop = w.bench.run()
+		time.Sleep(time.Minute)
+		must(t, stop())
+		next := map[string]int{"p": 1, "q": 1}
+		for _, id := range w.order {
+			if key := id[:1]; id == fmt.Sprint(key, next[key]) {
+				next[key]++
+			} else {
+				t.Fatalf("sent: %v", w.order)
+			}
+		}
+		if next["p"] != 30 || next["q"] != 30 {
+			t.Errorf("sent: %v", w.order)
 		}
 	})
 }

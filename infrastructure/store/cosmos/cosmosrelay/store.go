@@ -15,7 +15,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/changefeed/cosmosfeed"
@@ -42,6 +45,9 @@ type Options struct {
 	// Contract distinguishes events from other documents. The zero value is that of package
 	// document.
 	Contract document.EventContract
+	// AllVersions reads the feed of all versions and deletes, so that events may expire before the relay
+	// has read them; see cosmosfeed.NewVersionsFeed.
+	AllVersions bool
 	// Account, if it is a policy of the client, makes Verify check the account.
 	Account *cosmos.Account
 }
@@ -57,10 +63,21 @@ func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	if err != nil {
 		return relayport.Store{}, err
 	}
-	s := relayport.Store{Name: Name, Verify: func(ctx context.Context) error {
+	newFeed := cosmosfeed.NewFeed
+	if given.AllVersions {
+		newFeed = cosmosfeed.NewVersionsFeed
+	}
+	feed, err := newFeed(client, given.Database, given.Data)
+	if err != nil {
+		return relayport.Store{}, err
+	}
+	s := relayport.Store{Name: Name, Feed: feed, Verify: func(ctx context.Context) error {
 		err := cosmos.Verify(ctx, client, given.Database, cosmos.RelayContainers(given.Contract, given.Data, given.Leases, given.Parked)...)
 		if given.Account != nil && (err == nil || given.Account.Level() != "") { // otherwise both would report the same outage
 			err = errors.Join(given.Account.Verify(), err)
+		}
+		if err == nil && given.AllVersions {
+			err = verifyVersions(ctx, feed)
 		}
 		return err
 	}}
@@ -74,11 +91,23 @@ func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	s.Events, err = cosmos.NewEventStore(data, decoder)
 	own, err1 := parked.NewStore(aside)
 	s.Parked, s.ParkedOf = own, func(consumer string) (relayport.Parked, error) { return own.Of(consumer) }
-	s.Feed, err2 = cosmosfeed.NewFeed(client, given.Database, given.Data)
 	leases, err3 := cosmosfeed.NewLeaseStore(client, given.Database, given.Leases)
 	markers, err4 := cosmosfeed.NewLeaseStore(client, given.Database, given.Parked) // the same form of record, with an ETag
 	s.Leases, s.Markers = leases, markers
-	return s, errors.Join(err, err1, err2, err3, err4)
+	return s, errors.Join(err, err1, err3, err4)
+}
+
+// verifyVersions reads the feed once, because nothing else shows whether the account has this feed.
+func verifyVersions(ctx context.Context, feed *cosmosfeed.Feed) error {
+	ranges, err := feed.Ranges(ctx)
+	if err == nil && len(ranges) > 0 {
+		_, err = feed.Now(ctx, ranges[0])
+	}
+	var refused *azcore.ResponseError
+	if errors.As(err, &refused) && refused.StatusCode == http.StatusBadRequest {
+		return fmt.Errorf("the account refuses the feed of all versions: enable continuous backup and this feed for the account (az cosmosdb update), or read latest versions: %w", err)
+	}
+	return err
 }
 
 func (o *Options) withDefaults() (Options, error) {
