@@ -2,7 +2,8 @@ package changefeed
 
 import (
 	"context"
-	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -126,7 +127,9 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 type interval struct {
 	*env
 	fastUntil time.Time // AcquireFast until then
-	shape     string    // the last hosts and owners
+	// The last view.
+	hosts, leaving []hostKey
+	owners         map[string]hostKey // by lease
 }
 
 // fastFor is how long cycles stay fast after a change.
@@ -136,12 +139,12 @@ func (p *interval) changing(now time.Time) bool { return now.Before(p.fastUntil)
 
 // observe makes cycles fast while the set of hosts or owners changes.
 func (p *interval) observe(b balanceView, now time.Time) {
-	owners := map[string]hostKey{}
+	owners := make(map[string]hostKey, len(b.leases))
 	for _, l := range b.leases {
 		owners[l.id] = l.owner
 	}
-	if shape := fmt.Sprint(b.hosts, b.leaving, owners); shape != p.shape {
-		p.shape, p.fastUntil = shape, now.Add(fastFor)
+	if p.owners == nil || !slices.Equal(b.hosts, p.hosts) || !slices.Equal(b.leaving, p.leaving) || !maps.Equal(owners, p.owners) {
+		p.hosts, p.leaving, p.owners, p.fastUntil = b.hosts, b.leaving, owners, now.Add(fastFor)
 	}
 }
 
