@@ -60,6 +60,7 @@ bicep/main.bicep with the given TTL.`,
 	f.IntVar(&in.StateBytes, "state-bytes", in.StateBytes, "size of a stored aggregate")
 	f.IntVar(&in.Aggregates, "aggregates", 0, "number of aggregates (0 = unknown)")
 	f.Var(&in.TTL, "ttl", "lifetime of events, such as 36h or 10d")
+	f.BoolVar(&in.Versions, "versions", false, "relay reads the feed of all versions (FEEDBOX_COSMOS_FEED); --ttl may be 1m")
 	f.IntVar(&in.Subscriptions, "subscriptions", in.Subscriptions, "subscriptions of the topic")
 	f.IntVar(&in.Regions, "regions", in.Regions, "regions of the database")
 	f.Var(&in.DuplicateWindow, "duplicate-window", "duplicate window of the topic")

@@ -25,6 +25,7 @@ func (p *Plan) BicepParam() (string, error) {
 	refuse(p.Namespaces > 1, "the plan needs %d namespaces, a deployment has one", p.Namespaces)
 	refuse(float64(p.UnitsOfNamespace) > unitsOfPartition.Value, "the plan needs a namespace with partitions, a deployment has none")
 	refuse(p.ranges() > maxReplicas, "the plan needs %s partitions, a deployment has at most %d", number(float64(p.ranges())), maxReplicas)
+	refuse(p.Input.Versions, "the plan needs the feed of all versions: plan without --versions, and set FEEDBOX_COSMOS_FEED, FEEDBOX_COSMOS_FEED_RETENTION and FEEDBOX_EVENT_TTL of the containers by hand")
 	refuse(p.Input.Regions > 2, "the plan has %d regions, a deployment at most 2", p.Input.Regions)
 	if len(faults) > 0 {
 		return "", errors.Join(faults...)

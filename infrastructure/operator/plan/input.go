@@ -21,6 +21,7 @@ type Input struct {
 	Subscriptions int     `json:"subscriptions"` // of the topic
 	Regions       int     `json:"regions"`       // of the database
 
+	Versions        bool     `json:"versions"`        // the relay reads the feed of all versions
 	TTL             Duration `json:"ttl"`             // of events
 	DuplicateWindow Duration `json:"duplicateWindow"` // of the topic
 	Takeover        Duration `json:"takeover"`        // the expiry of leases
@@ -72,11 +73,15 @@ func (in Input) validate() error {
 	between("relay-rate", in.RelayRate, 1, 1e9)
 	between("topic-gb", float64(in.TopicGB), 1, topicStorage.Value)
 	between("unit-price", in.UnitPrice, 0, 1e6)
-	during("ttl", in.TTL, time.Hour, 87600*time.Hour)
+	shortest, outage := time.Hour, 90*24*time.Hour
+	if in.Versions { // the feed has events of 7 days, and the relay raises its alarm at a quarter of that
+		shortest, outage = time.Minute, 42*time.Hour
+	}
+	during("ttl", in.TTL, shortest, 87600*time.Hour)
 	during("duplicate-window", in.DuplicateWindow, 20*time.Second, 7*24*time.Hour)
 	during("takeover", in.Takeover, time.Second, time.Hour)
 	during("poll-busy", in.PollBusy, time.Millisecond, time.Hour)
-	during("outage", in.Outage, time.Minute, 90*24*time.Hour)
+	during("outage", in.Outage, time.Minute, outage)
 	if in.DuplicateWindow <= in.Takeover {
 		faults = append(faults, fmt.Errorf("--duplicate-window %s: it must be longer than --takeover %s, otherwise events of a crashed relay arrive twice", in.DuplicateWindow, in.Takeover))
 	}

@@ -109,8 +109,20 @@ func newLoad(in Input) *load {
 	_, event := Charge(in.EventBytes)
 	_, expiry := Charge(1)
 	kb := (float64(in.StateBytes) + in.Events*float64(in.EventBytes)) / 1024
-	l.change = cmp.Or(in.ChangeUnits, read+write+in.Events*(event+expiry)+FeedCharge(0, 1+in.Events, kb))
+	if in.Versions {
+		kb += in.Events * float64(in.EventBytes) / 1024 // a deletion has the expired event
+	}
+	l.change = cmp.Or(in.ChangeUnits, read+write+in.Events*(event+expiry)+FeedCharge(0, in.entries(), kb))
 	return l
+}
+
+// entries returns the entries of a change in the feed: the aggregate and the events. The feed of all
+// versions also has the expiry of each event.
+func (in *Input) entries() float64 {
+	if in.Versions {
+		return 1 + 2*in.Events
+	}
+	return 1 + in.Events
 }
 
 func (p *Plan) add(name string, value float64, unit, assumption string, of ...*Figure) {
@@ -137,7 +149,7 @@ func (p *Plan) unknown(name, why string, of ...*Figure) {
 // a range, but not faster than a read and a pause allow, and enough for all documents.
 func polls(l *load, in Input, ranges float64) float64 {
 	each := min(max(l.changes/ranges, 1/pollIdle), 1/(in.PollBusy.seconds()+readLatency.Value/1000))
-	return max(each*ranges, l.changes*(1+in.Events)/pageItems.Value)
+	return max(each*ranges, l.changes*in.entries()/pageItems.Value)
 }
 
 func (p *Plan) database(l *load) {
@@ -246,6 +258,8 @@ func (p *Plan) ttl(l *load) {
 	free := (partitionStorage.Value*float64(p.RatePartitions) - l.aggregates) * 1e9 / l.eventBytes
 	cheap := Duration(min(max(free, 0), 1e9) * float64(time.Second)).hours(math.Floor)
 	switch {
+	case in.Versions:
+		p.TTL, p.TTLReason = min(in.TTL, Duration(time.Minute)), "the feed of all versions has events that have expired"
 	case in.TTL < safe:
 		p.TTL, p.TTLReason = safe, fmt.Sprintf("four times the outage of %s, because the relay raises its alarm at a quarter of the TTL", in.Outage)
 	case cheap >= in.TTL:
