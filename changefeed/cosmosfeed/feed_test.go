@@ -215,6 +215,18 @@ func TestVersionsFeedReadsEveryWrite(t *testing.T) {
 	}
 }
 
+// The reply of the service does not say what is missing.
+func TestAccountWithoutVersionsIsNamed(t *testing.T) {
+	a := newAccount(t, 1, true)
+	feed, err := cosmosfeed.NewVersionsFeed(a.client, "db", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := feed.Now(t.Context(), changefeed.FullRange()); !errors.Is(err, changefeed.ErrPermanent) || !strings.Contains(err.Error(), "continuous backup") {
+		t.Errorf("error %v", err)
+	}
+}
+
 // The feed of all versions has no beginning, and a client without the policies would read another feed.
 func TestVersionsFeedRefusesTheBeginningAndOtherClients(t *testing.T) {
 	srv := cosmosemu.StartT(t, &cosmosemu.Options{VersionRetention: time.Hour})

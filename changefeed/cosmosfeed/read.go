@@ -11,6 +11,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/internal/jsonscan"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 )
 
@@ -84,7 +85,7 @@ func (f *Feed) read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 func (r *feedRead) page(ctx context.Context, options *azcosmos.ChangeFeedOptions) (*changefeed.Page, error) {
 	resp, err := r.container.ReadChangeFeed(context.WithValue(ctx, feedReadKey{}, r), options)
 	if err != nil {
-		return nil, translate(err)
+		return nil, r.refused(translate(err))
 	}
 	if r.versions && !r.sent {
 		return nil, errNoPolicy // the reply has the latest versions only
@@ -111,6 +112,16 @@ func (r *feedRead) page(ctx context.Context, options *azcosmos.ChangeFeedOptions
 		return nil, err
 	}
 	return page, r.decode(read, page, resp.Items)
+}
+
+// refused explains that the service refuses the feed of all versions. Its answer does not say whether the
+// account lacks the feed or the feed lacks the position.
+func (r *feedRead) refused(err error) error {
+	var reply *azcore.ResponseError
+	if !r.versions || !errors.As(err, &reply) || reply.StatusCode != http.StatusBadRequest {
+		return err
+	}
+	return fmt.Errorf("%w: the account needs continuous backup for the feed of all versions, and the feed has no changes from before its retention: %w", changefeed.ErrPermanent, err)
 }
 
 // physicalRange returns the bounds of the range that replied. They are unknown

@@ -136,18 +136,24 @@ func (o *Operator) readFeed(ctx context.Context) error {
 		return err
 	}
 	for _, r := range ranges {
-		page, err := o.store.Feed.Read(ctx, changefeed.ReadRequest{Range: r, MaxItems: 1})
-		if _, split := errors.AsType[*changefeed.SplitError](err); split {
-			continue // it was split after Ranges returned
-		}
-		if err != nil {
+		err := o.readRange(ctx, r)
+		if _, split := errors.AsType[*changefeed.SplitError](err); err != nil && !split { // split after Ranges returned
 			return err
-		}
-		if page.Release != nil {
-			page.Release()
 		}
 	}
 	return nil
+}
+
+func (o *Operator) readRange(ctx context.Context, r changefeed.FeedRange) error {
+	if o.NeedsBeginning() != nil {
+		_, err := o.store.Feed.Now(ctx, r)
+		return err
+	}
+	page, err := o.store.Feed.Read(ctx, changefeed.ReadRequest{Range: r, MaxItems: 1})
+	if err == nil && page.Release != nil {
+		page.Release()
+	}
+	return err
 }
 
 func (o *Operator) examineParked(ctx context.Context) []Finding {

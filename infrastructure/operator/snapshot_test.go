@@ -152,11 +152,26 @@ func TestPlanOfAReplayEndsWithTheTransactionOfTheCheckpoint(t *testing.T) {
 	})
 }
 
+// withoutBeginning is a feed that can be read from positions only.
+type withoutBeginning struct{ changefeed.Feed }
+
+// Read implements changefeed.Feed.
+func (w withoutBeginning) Read(ctx context.Context, r changefeed.ReadRequest) (*changefeed.Page, error) {
+	if r.Continuation == "" {
+		return nil, errors.New("no beginning")
+	}
+	return w.Feed.Read(ctx, r)
+}
+
 // A lease that was moved to the beginning of the feed of all versions would stop its range.
 func TestFeedWithoutABeginningIsNotReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o, _ := newRelayed(t, memfeed.New(nil))
 		o.cfg.Feed = config.FeedVersions
+		o.store.Feed = withoutBeginning{o.store.Feed}
+		if err := o.readFeed(t.Context()); err != nil {
+			t.Errorf("the doctor cannot read the feed: %v", err)
+		}
 		_, err1 := o.PlanReplay(t.Context(), time.Now(), time.Hour, func(int) {})
 		_, err2 := o.PlanRestart(t.Context(), time.Hour, func(int) {})
 		for _, err := range []error{err1, err2} {

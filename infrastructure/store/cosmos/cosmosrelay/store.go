@@ -15,10 +15,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/changefeed/cosmosfeed"
@@ -102,10 +99,6 @@ func verifyVersions(ctx context.Context, feed *cosmosfeed.Feed) error {
 	ranges, err := feed.Ranges(ctx)
 	if err == nil && len(ranges) > 0 {
 		_, err = feed.Now(ctx, ranges[0])
-	}
-	var refused *azcore.ResponseError
-	if errors.As(err, &refused) && refused.StatusCode == http.StatusBadRequest {
-		return fmt.Errorf("the account refuses the feed of all versions: enable continuous backup and this feed for the account (az cosmosdb update), or read latest versions: %w", err)
 	}
 	return err
 }
