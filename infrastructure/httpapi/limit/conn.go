@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,8 +36,10 @@ type conn struct {
 	done  bool
 
 	writing atomic.Int64 // when the client took the last byte, in Unix nanoseconds; 0: nothing is to be taken
-	mu      sync.Mutex   // guards last
+	mu      sync.Mutex   // guards last and armed
 	last    time.Time    // write deadline set by the owner of the connection; zero: none
+	armed   time.Time    // write deadline of Conn; zero: none
+	reads   lateDeadline
 }
 
 func (l *Listener) wrap(accepted net.Conn) *conn {
@@ -102,13 +103,13 @@ var errPipelined error = &net.OpError{Op: "read", Err: errors.New("requests with
 // it is known at the end of a request whether the client has sent the next one already.
 func (c *conn) Read(p []byte) (n int, err error) {
 	if !c.owner.heads {
-		return c.Conn.Read(p)
+		return c.receive(p)
 	}
 	if c.done {
 		return 0, errPipelined
 	}
 	if len(c.ahead) == 0 {
-		if n, err = c.Conn.Read(p); n == 0 {
+		if n, err = c.receive(p); n == 0 {
 			return n, err
 		}
 		if end := headEnd(p[:n]); end < n {
@@ -143,63 +144,6 @@ func headEnd(text []byte) int {
 // the answer, and without a caller. Browsers and proxies do not do that. The caller must hold owner.mu.
 func (c *conn) answered() {
 	c.done = c.share == c.address && len(bytes.Trim(c.ahead, "\r\n")) > 0
-}
-
-// Write fails once the client has taken no byte for Options.Progress. There is no limit for the
-// whole, because a slow client that makes progress is not an attack, and a live view never ends. A
-// write of many bytes blocks until the last one is taken, so it is cut into short ones: otherwise a
-// client that takes some bytes each second would count as stalled.
-func (c *conn) Write(p []byte) (n int, err error) {
-	progress := c.owner.options.Progress
-	if progress < 0 {
-		return c.Conn.Write(p)
-	}
-	defer c.writing.Store(0)
-	for took := time.Now(); ; {
-		c.writing.Store(took.UnixNano())
-		c.setDeadline(time.Now().Add(min(patience/2, time.Until(took.Add(progress)))))
-		var taken int
-		taken, err = c.Conn.Write(p[n:])
-		n += taken
-		if err == nil || !errors.Is(err, os.ErrDeadlineExceeded) || c.expired() {
-			return n, err
-		}
-		if now := time.Now(); taken > 0 {
-			took = now
-		} else if now.Sub(took) >= progress {
-			c.reset("the client takes no byte of the answer")
-			return n, err
-		}
-	}
-}
-
-// setDeadline sets the earlier one of the deadline and that of the owner.
-func (c *conn) setDeadline(deadline time.Time) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.last.IsZero() && c.last.Before(deadline) {
-		deadline = c.last
-	}
-	_ = c.Conn.SetWriteDeadline(deadline) // fails only if the connection is closed
-}
-
-func (c *conn) expired() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.last.IsZero() && !time.Now().Before(c.last)
-}
-
-// SetWriteDeadline bounds the whole of all writes, besides the progress of each.
-func (c *conn) SetWriteDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last = t
-	return c.Conn.SetWriteDeadline(t)
-}
-
-// SetDeadline sets both deadlines.
-func (c *conn) SetDeadline(t time.Time) error {
-	return errors.Join(c.SetReadDeadline(t), c.SetWriteDeadline(t))
 }
 
 // CloseWrite ends the sending side. net/http needs it to deliver an answer to a request whose

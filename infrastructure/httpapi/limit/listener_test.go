@@ -326,6 +326,94 @@ func TestOwnDeadlineEndsASlowWrite(t *testing.T) {
 	})
 }
 
+// timed counts the deadlines that a connection sets.
+type timed struct {
+	net.Conn
+	reads, writes int
+}
+
+func (c *timed) SetReadDeadline(t time.Time) error {
+	c.reads++
+	return c.Conn.SetReadDeadline(t)
+}
+
+func (c *timed) SetWriteDeadline(t time.Time) error {
+	c.writes++
+	return c.Conn.SetWriteDeadline(t)
+}
+
+// A server sets two read deadlines for each request, and each answer is a write. Few of them may
+// move a timer.
+func TestShortRequestsMoveFewTimers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, nil)
+		p.join("one", "192.0.2.1", "")
+		c, peer := p.named("one"), p.peers["one"]
+		counted := &timed{Conn: c.Conn}
+		c.Conn = counted
+		for range 1000 {
+			time.Sleep(time.Millisecond)
+			var exchange sync.WaitGroup
+			exchange.Go(func() {
+				_, _ = peer.Write([]byte("head"))
+				_, _ = io.ReadFull(peer, make([]byte, 6))
+			})
+			if _, err := io.ReadFull(c, make([]byte, 4)); err != nil {
+				t.Fatal(err)
+			}
+			_ = c.SetReadDeadline(time.Now().Add(10 * time.Second))
+			_ = c.SetReadDeadline(time.Time{})
+			if _, err := c.Write([]byte("answer")); err != nil {
+				t.Fatal(err)
+			}
+			exchange.Wait()
+		}
+		if counted.reads != 0 || counted.writes > 4 {
+			t.Errorf("1000 requests in a second set %d deadlines for reads and %d for writes; want none and 4", counted.reads, counted.writes)
+		}
+	})
+}
+
+// A read deadline bounds a Read whether it is set before or during it. The last one counts.
+func TestReadDeadlineBoundsTheReadInProgress(t *testing.T) {
+	for name, one := range map[string]struct{ before, during, want time.Duration }{
+		"set before":            {before: 2 * time.Second, want: 2 * time.Second},
+		"set during":            {during: 3 * time.Second, want: 3 * time.Second},
+		"moved later":           {before: 2 * time.Second, during: 4 * time.Second, want: 4 * time.Second},
+		"moved earlier":         {before: 4 * time.Second, during: 2 * time.Second, want: 2 * time.Second},
+		"cleared, data arrives": {before: 2 * time.Second, during: -1, want: 9 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := newParty(t, nil)
+				p.join("one", "192.0.2.1", "")
+				c, began := p.named("one"), time.Now()
+				if one.before != 0 {
+					_ = c.SetReadDeadline(began.Add(one.before))
+				}
+				var others sync.WaitGroup
+				others.Go(func() {
+					time.Sleep(time.Second)
+					switch {
+					case one.during > 0:
+						_ = c.SetReadDeadline(began.Add(one.during))
+					case one.during < 0:
+						_ = c.SetReadDeadline(time.Time{})
+					}
+					time.Sleep(8 * time.Second)
+					_ = p.peers["one"].SetWriteDeadline(time.Now().Add(time.Second))
+					_, _ = p.peers["one"].Write([]byte("x"))
+				})
+				_, err := c.Read(make([]byte, 1))
+				if took := time.Since(began); took != one.want || errors.Is(err, os.ErrDeadlineExceeded) == (one.during < 0) {
+					t.Errorf("the read ended after %v: %v; want %v", took, err, one.want)
+				}
+				others.Wait()
+			})
+		})
+	}
+}
+
 // A client without a caller that does not wait for an answer gets no further one: thousands of such
 // connections would keep the processors from a good caller. One that waits gets 16. A caller is not
 // affected, nor is a body that arrives with its head.
