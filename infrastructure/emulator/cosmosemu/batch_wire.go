@@ -81,6 +81,11 @@ func parseRows(body []byte) ([]batchOperation, error) {
 	return operations, nil
 }
 
+// operationTypes are the known ones in the usual spelling, so that they need no allocation.
+var operationTypes = map[string]string{
+	`"Create"`: "Create", `"Upsert"`: "Upsert", `"Replace"`: "Replace", `"Read"`: "Read", `"Delete"`: "Delete", `"Patch"`: "Patch",
+}
+
 func parseBatch(body []byte) ([]batchOperation, error) {
 	operations := make([]batchOperation, 0, 8)
 	start := func() { operations = append(operations, batchOperation{}) }
@@ -88,6 +93,9 @@ func parseBatch(body []byte) ([]batchOperation, error) {
 		op := &operations[len(operations)-1]
 		switch string(name) {
 		case "operationType":
+			if op.kind = operationTypes[string(value)]; op.kind != "" {
+				return nil
+			}
 			return text(&op.kind, "operationType", value)
 		case "id":
 			return text(&op.id, "id", value)
@@ -123,7 +131,7 @@ func (r *batchResult) append(dst []byte) []byte {
 		dst = strconv.AppendInt(dst, int64(r.sub), 10)
 	}
 	dst = append(dst, `,"requestCharge":`...)
-	dst = append(dst, formatCharge(r.charge)...)
+	dst = appendCharge(dst, r.charge)
 	if r.etag != "" {
 		dst = append(dst, `,"eTag":"\`...)
 		dst = append(dst, r.etag[:len(r.etag)-1]...)

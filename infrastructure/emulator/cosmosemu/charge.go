@@ -58,9 +58,19 @@ const metadataCharge = 1
 
 // formatCharge writes a charge with at most two decimals.
 func formatCharge(charge float64) string {
+	var buf [24]byte
+	return string(appendCharge(buf[:0], charge))
+}
+
+func appendCharge(dst []byte, charge float64) []byte {
 	hundredths := int64(charge*100 + 0.5)
-	if hundredths%100 == 0 {
-		return strconv.FormatInt(hundredths/100, 10)
+	dst = strconv.AppendInt(dst, hundredths/100, 10)
+	tenths, last := byte(hundredths/10%10), byte(hundredths%10)
+	if tenths != 0 || last != 0 {
+		dst = append(dst, '.', '0'+tenths)
 	}
-	return strconv.FormatFloat(float64(hundredths)/100, 'f', -1, 64)
+	if last != 0 {
+		dst = append(dst, '0'+last)
+	}
+	return dst
 }

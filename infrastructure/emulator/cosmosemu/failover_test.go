@@ -392,3 +392,23 @@ func TestFailoverControlsOverHTTP(t *testing.T) {
 		t.Errorf("the document is %s, want it before the lost write", got)
 	}
 }
+
+// A lost write frees its position for a write of another item. The position was remembered by a read.
+func TestReadAfterLostWritesFindsNoOtherItem(t *testing.T) {
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{KeepWrites: true})
+	must(t, srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}))
+	c := containerOf(t, srv, "c")
+	put(t, c, "lost", "1")
+	if got := value(t, c, "lost"); got != "1" {
+		t.Fatal(got)
+	}
+	must(t, srv.LoseWrites("db", "c", "0", 0))
+	put(t, c, "other", "2")
+	if lost, other := value(t, c, "lost"), value(t, c, "other"); lost != "404" || other != "2" {
+		t.Errorf("the lost item is %s and the other one is %s, want 404 and 2", lost, other)
+	}
+	put(t, c, "lost", "3")
+	if got := value(t, c, "lost"); got != "3" {
+		t.Errorf("the item that was written again is %s, want 3", got)
+	}
+}

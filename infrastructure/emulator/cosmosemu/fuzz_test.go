@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -113,6 +114,15 @@ func TestPartitionKeyPaths(t *testing.T) {
 	for _, text := range []string{"", "a", "/", "/a/", "//a", `/"a`, `/""`, `/"a"b`} {
 		if path, ok := parseKeyPath(text); ok {
 			t.Errorf("%s was read as %v", text, path)
+		}
+	}
+}
+
+func TestChargeHasTheShortestForm(t *testing.T) {
+	for hundredths := range 200_000 {
+		charge := float64(hundredths) / 100
+		if got, want := formatCharge(charge), strconv.FormatFloat(charge, 'f', -1, 64); got != want {
+			t.Fatalf("%v is written as %s", want, got)
 		}
 	}
 }

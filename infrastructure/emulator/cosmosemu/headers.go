@@ -68,11 +68,13 @@ const (
 	replyMinThroughput  = "x-ms-cosmos-min-throughput"
 	replyIndexProgress  = "x-ms-documentdb-collection-index-transformation-progress"
 	replyQueryMetrics   = "x-ms-documentdb-query-metrics"
+	replyQuota          = "x-ms-resource-quota"
 	replyRangeID        = "x-ms-documentdb-partitionkeyrangeid"
 	replyRequestCharge  = "x-ms-request-charge"
 	replyRetryAfter     = "x-ms-retry-after-ms"
 	replySessionToken   = "x-ms-session-token"
 	replySubstatus      = "x-ms-substatus"
+	replyUsage          = "x-ms-resource-usage"
 
 	replyGatewayVersion = "x-ms-gatewayversion"
 	replyServiceVersion = "x-ms-serviceversion"

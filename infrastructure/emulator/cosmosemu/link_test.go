@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -168,5 +169,47 @@ func TestQuestionMarkInAPath(t *testing.T) {
 	r := sendSigned(t, srv, http.MethodGet, "dbs/db/colls/c/docs/a?b", "docs", "dbs/db/colls/c/docs/a?b", "", map[string]string{"x-ms-documentdb-partitionkey": `["a"]`})
 	if r.StatusCode != http.StatusOK {
 		t.Errorf("%d %s", r.StatusCode, r.Body)
+	}
+}
+
+// The authorization of one request is valid for no other one, whether it was used before or not.
+func TestSignatureIsValidForOneRequest(t *testing.T) {
+	srv, _ := start(t, nil)
+	must(t, srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "other", PartitionKey: []string{"/pk"}}))
+	first := make(chan http.Header, 1)
+	srv.Control(cosmosemu.OpAny, func(call *cosmosemu.Call) *cosmosemu.Fault {
+		select {
+		case first <- call.Header.Clone():
+		default:
+		}
+		return nil
+	})
+	create := func(method, container string, changed map[string]string) int {
+		return send(t, srv, method, "dbs/db/colls/"+container+"/docs", `{"id":"a","pk":"a"}`, changed).StatusCode
+	}
+	partition := map[string]string{"x-ms-documentdb-partitionkey": `["a"]`, "x-ms-documentdb-is-upsert": "true"}
+	if got := create(http.MethodPost, "c", partition); got != http.StatusCreated {
+		t.Fatal(got)
+	}
+	header := <-first
+	signed := map[string]string{
+		"authorization": header.Get("authorization"), "x-ms-date": header.Get("x-ms-date"),
+		"x-ms-documentdb-partitionkey": `["a"]`, "x-ms-documentdb-is-upsert": "true",
+	}
+	for range 2 { // the first repeats it, the second finds it remembered
+		if got := create(http.MethodPost, "c", signed); got != http.StatusOK {
+			t.Errorf("the same request gets %d, want 200", got)
+		}
+		if got := create(http.MethodPost, "other", signed); got != http.StatusUnauthorized {
+			t.Errorf("another container gets %d, want 401", got)
+		}
+		if got := create(http.MethodGet, "c", signed); got != http.StatusUnauthorized {
+			t.Errorf("another method gets %d, want 401", got)
+		}
+		later := maps.Clone(signed)
+		later["x-ms-date"] = "Thu, 27 Apr 2017 00:51:12 GMT"
+		if got := create(http.MethodPost, "c", later); got != http.StatusUnauthorized {
+			t.Errorf("another date gets %d, want 401", got)
+		}
 	}
 }

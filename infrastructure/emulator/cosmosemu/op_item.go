@@ -55,7 +55,8 @@ func readItem(x *request) (*reply, error) {
 	}
 	a := ok(http.StatusOK, item.Body, readCharge(len(item.Body)))
 	a.etag, a.session = item.ETag, rangeToken(rng, lsn)
-	a.extra = append(a.extra, uncounted[0], uncounted[1], headerValue{replyItemLSN, strconv.FormatUint(item.LSN, 10)}, headerValue{replyLocation, x.account.scheme() + x.req.Host + x.req.URL.EscapedPath()})
+	a.usage, a.itemLSN = true, strconv.FormatUint(item.LSN, 10)
+	a.location = x.account.scheme() + x.req.Host + x.req.URL.EscapedPath()
 	if first(x.header, headerIfNoneMatch) == item.ETag {
 		a.status, a.body = http.StatusNotModified, nil
 	}

@@ -2,7 +2,7 @@ package cosmosemu
 
 import (
 	"crypto/rand"
-	"fmt"
+	"encoding/hex"
 	"net/http"
 	"strconv"
 
@@ -19,6 +19,9 @@ type reply struct {
 	continuation string
 	count        int           // of items in a feed, -1 for none
 	binary       bool          // the body is not JSON
+	usage        bool          // with the headers for the usage of the container
+	itemLSN      string        // of the last write of the item
+	location     string        // of the item
 	extra        []headerValue // further headers
 }
 
@@ -44,7 +47,12 @@ func (a *reply) makeBinary() {
 	}
 }
 
-var programVersion = []string{"version=feedbox-emulator"}
+// Values that never change. Replies share them, so they must not be written to.
+var (
+	programVersion = []string{"version=feedbox-emulator"}
+	// uncounted is -1 because the emulator does not count the usage of a container and has no limit.
+	uncounted = []string{"documentsCount=-1;"}
+)
 
 // setCommon sets the headers that every reply of the service has. Where the reply has an LSN, so
 // do those of its replicas: here they are one.
@@ -56,11 +64,10 @@ func (x *request) setCommon(h http.Header) {
 	}
 }
 
-// write sends the reply to a request. All header values share one backing array, to save
-// allocations.
+// write sends the reply to a request. The header values share one array, to save allocations.
 func (a *reply) write(w http.ResponseWriter, x *request) {
 	h := w.Header()
-	values := make([]string, 0, 20)
+	values := x.values[:0]
 	set := func(name, value string) {
 		if value != "" {
 			values = append(values, value)
@@ -75,6 +82,8 @@ func (a *reply) write(w http.ResponseWriter, x *request) {
 	set(replyRangeID, tokenRange(a.session))
 	set(replyETag, a.etag)
 	set(replyContinuation, a.continuation)
+	set(replyItemLSN, a.itemLSN)
+	set(replyLocation, a.location)
 	set(replyContentPath, x.route.contentPath)
 	set(replyAltContentPath, x.route.altContentPath)
 	if a.count >= 0 {
@@ -82,6 +91,9 @@ func (a *reply) write(w http.ResponseWriter, x *request) {
 	}
 	for _, v := range a.extra {
 		set(v.name, v.value)
+	}
+	if a.usage {
+		h[replyQuota], h[replyUsage] = uncounted, uncounted
 	}
 	x.setCommon(h)
 	if a.status != http.StatusNoContent && a.status != http.StatusNotModified {
@@ -126,5 +138,12 @@ func activityID(h http.Header) string {
 	}
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+	text := make([]byte, 0, 36)
+	for i, part := range [][]byte{b[:4], b[4:6], b[6:8], b[8:10], b[10:]} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		text = hex.AppendEncode(text, part)
+	}
+	return string(text)
 }

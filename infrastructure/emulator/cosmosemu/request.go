@@ -19,8 +19,9 @@ type request struct {
 	began   time.Time
 	header  http.Header // of the request
 	route   route
-	body    []byte // of the request, valid until the reply is written
-	buffer  []byte // for the body of the reply
+	body    []byte     // of the request, valid until the reply is written
+	buffer  []byte     // for the body of the reply
+	values  [20]string // of the reply's headers; more of them are allocated
 
 	// at is the physical partition of a request on one item, once it is known.
 	at *store.Range
@@ -30,7 +31,10 @@ type request struct {
 
 // duration returns the milliseconds since the request was received.
 func (x *request) duration() string {
-	return strconv.FormatFloat(float64(time.Since(x.began))/float64(time.Millisecond), 'f', 3, 64)
+	micros := time.Since(x.began).Round(time.Microsecond).Microseconds()
+	var buf [24]byte
+	text := strconv.AppendInt(buf[:0], micros/1000, 10)
+	return string(append(text, '.', '0'+byte(micros/100%10), '0'+byte(micros/10%10), '0'+byte(micros%10)))
 }
 
 // keep copies a body that is valid inside a transaction only.

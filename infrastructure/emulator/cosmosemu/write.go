@@ -79,13 +79,6 @@ func missingOr(x *request, c *store.Container, part *store.Partition, refusal er
 	return refusal
 }
 
-// uncounted are the headers for the usage of a container. They are -1 because the emulator
-// does not count usage and has no limit.
-var uncounted = []headerValue{
-	{"x-ms-resource-quota", "documentsCount=-1;"},
-	{"x-ms-resource-usage", "documentsCount=-1;"},
-}
-
 // writeItem answers a create, replace or upsert of one item.
 func writeItem(x *request, kind writeKind) (*reply, error) {
 	c, part, err := x.target()
@@ -106,7 +99,7 @@ func writeItem(x *request, kind writeKind) (*reply, error) {
 			return err
 		}
 		a = ok(status, nil, writeCharge(len(item.Body)))
-		a.etag, a.extra = item.ETag, uncounted
+		a.etag, a.usage = item.ETag, true
 		if wantsBody(x.header) {
 			a.body = x.keep(item.Body)
 		}

@@ -33,6 +33,10 @@ type Document struct {
 
 	text  []byte // the argument of Parse
 	spans []span // of the kept members, in order, each from its name to the end of its value
+
+	// The usual space of Key and spans, to save allocations.
+	keySpace  [1]epk.Value
+	spanSpace [2]span
 }
 
 type span struct{ from, to int }
@@ -56,7 +60,13 @@ func Parse(text []byte, paths []Path) (*Document, error) {
 	if err := checkText(text); err != nil {
 		return nil, err
 	}
-	d := &Document{text: text, Key: make(epk.Key, len(paths)), spans: make([]span, 0, 2)}
+	d := &Document{text: text}
+	d.spans = d.spanSpace[:0]
+	if len(paths) <= len(d.keySpace) {
+		d.Key = d.keySpace[:len(paths)]
+	} else {
+		d.Key = make(epk.Key, len(paths))
+	}
 	s := &scanner{text: text}
 	if s.peek() != '{' {
 		if _, err := s.value(0); err != nil {

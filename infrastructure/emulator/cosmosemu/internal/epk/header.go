@@ -52,19 +52,24 @@ func (p *headerParser) eat(c byte) bool {
 	return true
 }
 
+func (p *headerParser) word(w string) (found bool) {
+	p.rest, found = strings.CutPrefix(p.rest, w)
+	return found
+}
+
 func (p *headerParser) value() (Value, error) {
 	p.space()
-	for word, v := range map[string]Value{"null": Null(), "true": Bool(true), "false": Bool(false)} {
-		if strings.HasPrefix(p.rest, word) {
-			p.rest = p.rest[len(word):]
-			return v, nil
-		}
-	}
 	switch {
 	case p.rest == "":
 		return Value{}, errors.New("a value is missing")
 	case p.rest[0] == '"':
 		return p.text()
+	case p.word("null"):
+		return Null(), nil
+	case p.word("true"):
+		return Bool(true), nil
+	case p.word("false"):
+		return Bool(false), nil
 	case p.eat('{'):
 		if !p.eat('}') {
 			return Value{}, errors.New("an object is not a partition key value")

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"net/url"
 	"slices"
 	"strings"
@@ -70,6 +71,8 @@ type Container struct {
 	// field below and the applied LSNs of the counters.
 	writing sync.Mutex
 	items   *filter // nil in a container that existed when the store was opened
+
+	hints hints
 }
 
 // containerState is the part of a container that can be replaced. Immutable.
@@ -138,6 +141,7 @@ func (s *Store) CreateContainer(db *Database, def Definition, partitions int) (*
 
 func (s *Store) newContainer(number keySpace, db *Database, r rid, state containerState) *Container {
 	c := &Container{DatabaseRID: db.RID, RID: r.String(), Link: db.Link + "/colls/" + url.PathEscape(state.Definition.ID), store: s, space: number, rid: r}
+	c.hints.seed = maphash.MakeSeed()
 	c.state.Store(&state)
 	return c
 }

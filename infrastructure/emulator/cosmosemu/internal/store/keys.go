@@ -179,11 +179,15 @@ type Partition struct {
 
 // NewPartition returns the logical partition of a key in a container with the given hash.
 func NewPartition(key epk.Key, hash epk.Hash) *Partition {
-	buf := make([]byte, 0, 96)
-	buf = hash.Append(buf, key)
+	p := &struct {
+		Partition
+		space [56]byte // for the usual length of both encodings, to save an allocation
+	}{}
+	buf := hash.Append(p.space[:0], key)
 	n := len(buf)
 	buf = key.Encode(buf)
-	return &Partition{Key: key, EPK: buf[:n:n], encoded: buf[n:]}
+	p.Partition = Partition{Key: key, EPK: buf[:n:n], encoded: buf[n:]}
+	return &p.Partition
 }
 
 // Equal reports whether two logical partitions are the same.

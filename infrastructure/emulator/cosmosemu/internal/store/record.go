@@ -93,34 +93,32 @@ func decodeRecord(b []byte) (r record, err error) {
 		return r, err
 	}
 	rest := b[pointerSize:]
-	take := func(n uint64) []byte {
-		if n > uint64(len(rest)) {
-			err = fmt.Errorf("%w: document record of %d bytes", disk.ErrDamaged, len(b))
-			return nil
-		}
-		out := rest[:n]
-		rest = rest[n:]
-		return out
+	if len(rest) == 0 {
+		return r, damagedRecord(b)
 	}
-	length := func() uint64 {
-		n, size := binary.Uvarint(rest)
-		if size <= 0 {
-			err = fmt.Errorf("%w: document record of %d bytes", disk.ErrDamaged, len(b))
-			return 0
-		}
-		rest = rest[size:]
-		return n
+	size, rest := epkSize(rest[0]), rest[1:]
+	key, n := binary.Uvarint(rest)
+	if n <= 0 {
+		return r, damagedRecord(b)
 	}
-	size := take(1)
-	if err != nil {
-		return r, err
+	rest = rest[n:]
+	id, n := binary.Uvarint(rest)
+	if n <= 0 {
+		return r, damagedRecord(b)
 	}
-	key, id := length(), length()
-	r.epk = take(uint64(epkSize(size[0])))
-	r.encoded = take(key)
-	r.id = take(id)
-	r.body = rest
-	return r, err
+	rest = rest[n:]
+	// Each length is compared before the sum, which could overflow.
+	if left := uint64(len(rest)); key > left || id > left || uint64(size)+key+id > left {
+		return r, damagedRecord(b)
+	}
+	r.epk, rest = rest[:size], rest[size:]
+	r.encoded, rest = rest[:key], rest[key:]
+	r.id, r.body = rest[:id], rest[id:]
+	return r, nil
+}
+
+func damagedRecord(b []byte) error {
+	return fmt.Errorf("%w: document record of %d bytes", disk.ErrDamaged, len(b))
 }
 
 // A feed entry contains the inputs of the page filters, so that filtered entries need no

@@ -40,8 +40,9 @@ type Tx struct {
 	versions []version // if the container keeps them
 	claims   []claim   // if it has unique keys
 	looked   change    // the last one read from the store, so that a write after a check needs no second read
-	key      []byte    // scratch
-	arena    []byte    // records of this transaction
+	key      []byte    // scratch, as value
+	value    []byte
+	arena    []byte // records of this transaction
 }
 
 // maxPooledArena limits the scratch space of a pooled transaction, so that one large
@@ -83,7 +84,7 @@ func (c *Container) apply(part *Partition, fn func(*Tx) error) (commit Commit, c
 	defer func() {
 		clear(tx.changes)
 		if cap(tx.arena) <= maxPooledArena {
-			*tx = Tx{changes: tx.changes[:0], key: tx.key[:0], arena: tx.arena[:0]}
+			*tx = Tx{changes: tx.changes[:0], key: tx.key[:0], value: tx.value[:0], arena: tx.arena[:0]}
 			txPool.Put(tx)
 		}
 	}()
@@ -157,7 +158,8 @@ func (tx *Tx) ETag(id string) (etag string, found bool, err error) {
 	if err != nil || !live {
 		return "", false, err
 	}
-	return string(appendETag(nil, tx.c.rid, &ch.now)), true, nil
+	var buf [etagLength]byte
+	return string(appendETag(buf[:0], tx.c.rid, &ch.now)), true, nil
 }
 
 // Get returns a live document. Its body is valid until the transaction ends.

@@ -20,7 +20,7 @@ func (tx *Tx) write() error {
 	}
 	batch := tx.c.store.db.NewBatchWithSize(size)
 	defer batch.Close()
-	w := &writer{Batch: batch, space: tx.c.space, part: tx.part, key: tx.key}
+	w := &writer{Batch: batch, space: tx.c.space, part: tx.part, key: tx.key, value: tx.value}
 	removals := false
 	for i := range tx.changes {
 		w.document(&tx.changes[i])
@@ -49,7 +49,7 @@ func (tx *Tx) write() error {
 	if removals { // they may delete the keys from which loadCounter reads the last LSN
 		_ = batch.Set(w.space.counter(nil, tx.segment), appendCounter(nil, tx.lsn), nil)
 	}
-	tx.key = w.key
+	tx.key, tx.value = w.key, w.value
 	if err := tx.c.store.db.Apply(batch, pebble.NoSync); err != nil {
 		return fmt.Errorf("write transaction: %w", disk.AsDamage(err))
 	}
