@@ -5,7 +5,8 @@
 //
 // All data is in one Pebble database; see keys.go. A document is stored once, as the bytes
 // that a read returns, under its resource id, which increases with every insertion. Three
-// indexes refer to it: by partition key and id, by id alone, and by LSN (the change feed).
+// indexes refer to it: by partition key and id, by id alone, and by LSN (the change feed). A read
+// by partition key and id remembers the position of the document (hints in read.go).
 //
 // # Order
 //
