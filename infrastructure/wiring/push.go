@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -17,10 +18,11 @@ import (
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/broker/sqs"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/push"
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/telemetry"
-	"feedbox/infrastructure/relay/push"
 )
 
 // source receives events or documents and passes them to a sender until ctx ends.
@@ -125,11 +127,41 @@ func Feed(cfg *config.Feed, p Params) fx.Option {
 		if skips {
 			o.MaxAttempts, o.Poison = 1, changefeed.PoisonSkip
 		}
-		c, err := changefeed.New(feed, leases, s.Documents(push.DocumentOptions{Type: cfg.Type, Batch: cfg.Batch, Hold: !skips}), o)
+		c, err := changefeed.New(feed, leases, documents(s, push.DocumentOptions{Type: cfg.Type, Batch: cfg.Batch}, !skips), o)
 		if err != nil {
 			return nil, err
 		}
 		return c.Run, nil
+	})
+}
+
+var (
+	idOf   = changefeed.Field("id")
+	etagOf = changefeed.Field("_etag")
+)
+
+// documents returns a handler that sends the documents of a change feed. A held document waits in the
+// processor, which continues with other keys and bounds the memory. With hold a refused document is
+// retried, so that its key waits; otherwise it counts as refused for changefeed.Options.Poison.
+func documents(s *push.Sender, o push.DocumentOptions, hold bool) changefeed.Handler {
+	return changefeed.HandlerFunc(func(ctx context.Context, batch *changefeed.Batch) error {
+		all := make([]push.Document, len(batch.Items))
+		for i := range batch.Items {
+			item := &batch.Items[i]
+			all[i] = push.Document{ID: idOf(item.Raw), Version: etagOf(item.Raw), Key: item.Key, LSN: item.LSN, Time: item.Time(), Raw: item.Raw}
+		}
+		o := o
+		o.Failures = batch.Attempt - 1
+		s.Documents(ctx, all, o, func(i int, err error) {
+			if _, isRefused := errors.AsType[*consumer.DeadLetterError](err); isRefused && !hold {
+				err = changefeed.Refuse(err)
+			}
+			if until, ok := push.Paused(err); ok {
+				err = changefeed.WaitUntil(until, err)
+			}
+			batch.Answer(i, err)
+		})
+		return nil
 	})
 }
 

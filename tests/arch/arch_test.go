@@ -75,7 +75,6 @@ var rules = []rule{
 	{"infrastructure/consumer/firestoreinbox", []string{infra + "consumer", firestore, "google.golang.org/grpc"}},
 
 	{"infrastructure/relay", []string{domain, application, changefeed, otel}},
-	{"infrastructure/relay/push", []string{infra + "consumer", changefeed}},
 	{"infrastructure/operator", []string{domain, application, changefeed, infra + "process/config", infra + "relay/relayport"}},
 	{"infrastructure/operator/plan", nil},
 	{"infrastructure/page", []string{domain, infra + "httpapi/auth", infra + "httpapi/hostguard", infra + "httpapi/limit"}},

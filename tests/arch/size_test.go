@@ -11,7 +11,7 @@ import (
 // (TestRootPackageHasOnlyNames).
 const (
 	maxRooms  = 16
-	maxFloors = 8 // consumers park events by the code of the relay, below the brokers
+	maxFloors = 7
 	maxArrows = 55
 )
 

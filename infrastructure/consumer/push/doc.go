@@ -1,6 +1,6 @@
 // Package push sends events to an HTTP endpoint as CloudEvents 1.0, in the order of their keys. It is
 // for consumers in languages without a kit. [Sender.Handle] is a handler for any consumer kit, and
-// [Sender.Documents] one for the change feed of any container.
+// [Sender.Documents] sends documents of the change feed of any container.
 //
 // Each request has a deadline, redirects are not followed, and at most 64 KB of an answer are read.
 // The status of the answer decides:

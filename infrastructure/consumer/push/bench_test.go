@@ -1,7 +1,6 @@
 package push
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,9 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"feedbox/changefeed"
-	"feedbox/changefeed/memfeed"
-	"feedbox/changefeed/memstore"
 	"feedbox/infrastructure/consumer"
 )
 
@@ -86,42 +82,4 @@ func BenchmarkLatency(b *testing.B) {
 	slices.Sort(all)
 	b.ReportMetric(all[len(all)/2].Seconds()*1000, "p50-ms")
 	b.ReportMetric(all[len(all)*99/100].Seconds()*1000, "p99-ms")
-}
-
-// BenchmarkDocuments sends the change feed of a container, in batches of a key.
-func BenchmarkDocuments(b *testing.B) {
-	for _, size := range []int{1, 100} {
-		b.Run(fmt.Sprint("batch", size), func(b *testing.B) {
-			s, _ := benched(b, Options{Mode: Batch})
-			feed := memfeed.New(nil)
-			const keys = 100
-			documents := max(b.N, 20_000)
-			for n := range documents {
-				feed.Put(memfeed.Document{ID: fmt.Sprint(n), Key: fmt.Sprint("key", n%keys), Data: string(body)})
-			}
-			var done atomic.Int64
-			handler := s.Documents(DocumentOptions{Type: "changed", Batch: size})
-			counted := changefeed.HandlerFunc(func(ctx context.Context, batch *changefeed.Batch) error {
-				err := handler.Handle(ctx, batch)
-				done.Add(int64(len(batch.Items)))
-				return err
-			})
-			p, err := changefeed.New(feed, memstore.New(nil), counted, &changefeed.Options{Lanes: 16, MaxItems: 1000, PollMin: time.Millisecond, PollMax: time.Second, Logger: slog.New(slog.DiscardHandler)})
-			if err != nil {
-				b.Fatal(err)
-			}
-			ctx, cancel := context.WithCancel(b.Context())
-			b.ResetTimer()
-			began := time.Now()
-			var running sync.WaitGroup
-			running.Go(func() { _ = p.Run(ctx) })
-			for done.Load() < int64(documents) {
-				time.Sleep(time.Millisecond)
-			}
-			b.ReportMetric(float64(documents)/time.Since(began).Seconds(), "documents/s")
-			b.StopTimer()
-			cancel()
-			running.Wait()
-		})
-	}
 }

@@ -1,0 +1,251 @@
+package wiring
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
+	"feedbox/infrastructure/consumer/push"
+	"feedbox/infrastructure/emulator/pipenet"
+)
+
+// Documents reach the receiver in the order of their keys, whatever it answers, and the checkpoint
+// passes only those that it has accepted.
+func TestDocumentsKeepTheOrderOfTheirKeys(t *testing.T) {
+	const keys, each = 12, 25
+	for _, o := range []struct {
+		mode  push.Mode
+		batch int
+	}{{push.Structured, 1}, {push.Binary, 1}, {push.Batch, 10}} {
+		seed := rand.Uint64()
+		t.Logf("%s: seed %d", o.mode, seed)
+		var mu sync.Mutex
+		random := rand.New(rand.NewPCG(seed, 0))
+		got, largest := map[string][]int{}, 0
+		pushBubble(t, push.Options{Mode: o.mode, Requests: 8}, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			if n := random.IntN(10); n < 4 {
+				if n == 0 {
+					w.Header().Set("Retry-After", "1")
+				}
+				w.WriteHeader([]int{429, 500, 404, 503}[n])
+				return
+			}
+			events := received(t, r)
+			largest = max(largest, len(events))
+			for _, e := range events {
+				var n int
+				if _, err := fmt.Sscanf(e.ID, e.Key+"-%d@", &n); err != nil {
+					t.Errorf("id %q of key %q", e.ID, e.Key)
+				}
+				if at := got[e.Key]; len(at) == 0 || at[len(at)-1] < n { // a repetition is no error
+					got[e.Key] = append(at, n)
+				}
+			}
+		}, func(t *testing.T, s *push.Sender) {
+			feed := memfeed.New(nil)
+			for n := range each {
+				for k := range keys {
+					key := fmt.Sprint("key", k)
+					feed.Put(memfeed.Document{ID: fmt.Sprintf("%s-%d", key, n), Key: key})
+				}
+			}
+			runDocuments(t, s, feed, o.batch, changefeed.PoisonStop, func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				n := 0
+				for _, at := range got {
+					n += len(at)
+				}
+				return n == keys*each
+			})
+			for key, at := range got {
+				if want := sequence(each); !slices.Equal(at, want) {
+					t.Errorf("%s: key %s: %v", o.mode, key, at)
+				}
+			}
+			if o.batch > 1 && largest < 2 {
+				t.Errorf("%s: the largest batch has %d documents", o.mode, largest)
+			}
+		})
+	}
+}
+
+// A refused document of a batch is found by sending the batch one by one; the policy of the processor
+// decides about it, and the others are sent.
+func TestRefusedDocumentOfABatchIsFound(t *testing.T) {
+	var mu sync.Mutex
+	var got []string
+	pushBubble(t, push.Options{Mode: push.Batch}, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		events := received(t, r)
+		if slices.ContainsFunc(events, func(e pushedEvent) bool { return e.Subject == "key-3" }) {
+			w.WriteHeader(http.StatusUnprocessableEntity)
+			return
+		}
+		for _, e := range events {
+			got = append(got, e.Subject)
+		}
+	}, func(t *testing.T, s *push.Sender) {
+		feed := memfeed.New(nil)
+		for n := range 6 {
+			feed.Put(memfeed.Document{ID: fmt.Sprint("key-", n), Key: "key"})
+		}
+		runDocuments(t, s, feed, 10, changefeed.PoisonSkip, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Contains(got, "key-5")
+		})
+		if want := []string{"key-0", "key-1", "key-2", "key-4", "key-5"}; !slices.Equal(got, want) {
+			t.Errorf("accepted: %v, want %v", got, want)
+		}
+	})
+}
+
+// runDocuments runs a processor with the documents handler of s until done, for an hour of the bubble at most.
+func runDocuments(t *testing.T, s *push.Sender, feed changefeed.Feed, batch int, poison changefeed.PoisonPolicy, done func() bool) {
+	t.Helper()
+	p, err := changefeed.New(feed, memstore.New(nil), documents(s, push.DocumentOptions{Type: "changed", Batch: batch}, poison == changefeed.PoisonStop), &changefeed.Options{
+		Lanes: 4, MaxAttempts: 1, Poison: poison, Logger: slog.New(slog.DiscardHandler), Start: changefeed.FromBeginning(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	var running sync.WaitGroup
+	running.Go(func() { _ = p.Run(ctx) })
+	for !done() && ctx.Err() == nil {
+		time.Sleep(100 * time.Millisecond) // of the bubble
+	}
+	if ctx.Err() != nil {
+		t.Error("not all documents were accepted in an hour")
+	}
+	cancel()
+	running.Wait()
+}
+
+func sequence(n int) []int {
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	return all
+}
+
+// pushedEvent has the attributes of a document.
+type pushedEvent struct {
+	ID, Subject string
+	Key         string `json:"partitionkey"`
+}
+
+// received returns the events of a request of any mode.
+func received(t *testing.T, r *http.Request) (events []pushedEvent) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Error(err)
+	}
+	if id := r.Header.Get("Ce-Id"); id != "" {
+		return []pushedEvent{{ID: id, Subject: r.Header.Get("Ce-Subject"), Key: r.Header.Get("Ce-Partitionkey")}}
+	}
+	if json.Unmarshal(body, &events) != nil {
+		events = make([]pushedEvent, 1)
+		if err := json.Unmarshal(body, &events[0]); err != nil {
+			t.Errorf("%q: %v", body, err)
+		}
+	}
+	return events
+}
+
+// pushBubble runs test in a synctest bubble, with a receiver that answers by serve.
+func pushBubble(t *testing.T, o push.Options, serve http.HandlerFunc, test func(t *testing.T, s *push.Sender)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		network := pipenet.New()
+		l, err := network.Listen("receiver:80")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var serving sync.WaitGroup
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			serving.Add(1)
+			defer serving.Done()
+			serve(w, r)
+		}), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+		serving.Go(func() { _ = server.Serve(l) })
+		transport := &http.Transport{DialContext: network.DialContext, MaxIdleConnsPerHost: 100}
+		o.To, o.Transport, o.Logger = "http://receiver:80/events", transport, slog.New(slog.DiscardHandler)
+		s, err := push.New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			transport.CloseIdleConnections()
+			_ = server.Close()
+			serving.Wait()
+		}()
+		test(t, s)
+	})
+}
+
+// BenchmarkDocuments sends the change feed of a container, in batches of a key.
+func BenchmarkDocuments(b *testing.B) {
+	for _, size := range []int{1, 100} {
+		b.Run(fmt.Sprint("batch", size), func(b *testing.B) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				w.WriteHeader(http.StatusNoContent)
+			}))
+			b.Cleanup(server.Close)
+			s, err := push.New(push.Options{To: server.URL, Mode: push.Batch, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			body := `{"action":"OrderPaid","amount":120,"text":"` + fmt.Sprintf("%0400d", 0) + `"}`
+			feed := memfeed.New(nil)
+			const keys = 100
+			total := max(b.N, 20_000)
+			for n := range total {
+				feed.Put(memfeed.Document{ID: fmt.Sprint(n), Key: fmt.Sprint("key", n%keys), Data: body})
+			}
+			var done atomic.Int64
+			handler := documents(s, push.DocumentOptions{Type: "changed", Batch: size}, false)
+			counted := changefeed.HandlerFunc(func(ctx context.Context, batch *changefeed.Batch) error {
+				err := handler.Handle(ctx, batch)
+				done.Add(int64(len(batch.Items)))
+				return err
+			})
+			p, err := changefeed.New(feed, memstore.New(nil), counted, &changefeed.Options{Lanes: 16, MaxItems: 1000, PollMin: time.Millisecond, PollMax: time.Second, Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				b.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(b.Context())
+			b.ResetTimer()
+			began := time.Now()
+			var running sync.WaitGroup
+			running.Go(func() { _ = p.Run(ctx) })
+			for done.Load() < int64(total) {
+				time.Sleep(time.Millisecond)
+			}
+			b.ReportMetric(float64(total)/time.Since(began).Seconds(), "documents/s")
+			b.StopTimer()
+			cancel()
+			running.Wait()
+		})
+	}
+}
