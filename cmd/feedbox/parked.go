@@ -33,6 +33,14 @@ func (p *program) consumerFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.consumer, "consumer", "", "act on the parked events of this consumer")
 }
 
+// flag returns the flag of consumerFlag for a command in an advice; "" for the relay.
+func (p *program) flag() string {
+	if p.consumer == "" {
+		return ""
+	}
+	return " --consumer " + p.consumer
+}
+
 // party returns the process that carries out an intent.
 func (p *program) party() string {
 	if p.consumer != "" {

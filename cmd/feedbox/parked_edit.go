@@ -34,7 +34,10 @@ func (p *program) parkedEditCommand() *cobra.Command {
 		Long: `Correct a stored event and retry its key from the store. Without --file it prints the
 stored document, and its version. Save and correct the document, then give it with --file
 (- is standard input) and that version: if the stored event has changed meanwhile, or the
-document is not the event of that key and id, nothing is written.`,
+document is not the event of that key and id, nothing is written.
+
+With --consumer it corrects the parked copy of the event, which is the only one of the
+consumer, and the consumer retries its key.`,
 		Args: oneArg("the key"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var faults []error
@@ -61,22 +64,32 @@ document is not the event of that key and id, nothing is written.`,
 				if _, err := o.Parked.Gate(ctx, args[0]); err != nil {
 					return notParked(args[0], err)
 				}
-				if err := p.confirm(yes, "The document of event %s of key %s is replaced, and a relay sends the events of the key from the store.", event, args[0]); err != nil {
+				effect := "a relay sends the events of the key from the store"
+				if p.consumer != "" {
+					effect = "the consumer handles the events of the key"
+				}
+				if err := p.confirm(yes, "The document of event %s of key %s is replaced, and %s.", event, args[0], effect); err != nil {
 					return err
 				}
-				err = o.ReplaceEvent(ctx, args[0], event, document, version)
-				if fault.Is(err, fault.PreconditionFailed) {
-					return console.Advise(errors.New("the stored event has changed since its document was printed"), fmt.Sprintf("feedbox parked edit %s --event %s prints it again", args[0], event))
+				intent := relay.Intent{Verb: relay.VerbRetry, By: p.operatorName(by), Note: note, FromStore: p.consumer == ""}
+				if p.consumer != "" {
+					gate, err := o.ReplaceParked(ctx, args[0], event, document, version, intent)
+					if err != nil {
+						return p.notEdited(args[0], event, err)
+					}
+					p.say(format, "the corrected document of %s is stored", event)
+					return p.noted(ctx, o, args[0], gate, intent, wait, format)
 				}
-				if err != nil {
-					return err
+				if err = o.ReplaceEvent(ctx, args[0], event, document, version); err != nil {
+					return p.notEdited(args[0], event, err)
 				}
 				p.say(format, "the corrected document of %s is stored", event)
-				return p.request(ctx, o, args[0], relay.Intent{Verb: relay.VerbRetry, By: p.operatorName(by), Note: note, FromStore: true}, wait, format)
+				return p.request(ctx, o, args[0], intent, wait, format)
 			})
 		},
 	}
 	outputFlag(cmd, &format)
+	p.consumerFlag(cmd)
 	intentFlags(cmd, &by, &note, &wait)
 	cmd.Flags().StringVar(&event, "event", "", "id of the event")
 	cmd.Flags().StringVar(&file, "file", "", "file with the corrected document, - for standard input")
@@ -85,15 +98,25 @@ document is not the event of that key and id, nothing is written.`,
 	return cmd
 }
 
+// notEdited adds the next step to the reason for which a document was not replaced.
+func (p *program) notEdited(key, event string, err error) error {
+	switch {
+	case fault.Is(err, fault.PreconditionFailed):
+		return console.Advise(errors.New("the stored event has changed since its document was printed"), fmt.Sprintf("feedbox parked edit %s --event %s%s prints it again", key, event, p.flag()))
+	case fault.Is(err, fault.NotFound) && p.consumer != "":
+		return console.Advise(fmt.Errorf("event %s is not among the first parked events of key %s", event, key), "feedbox parked show "+key+p.flag())
+	case fault.Is(err, fault.NotFound):
+		return console.Advise(fmt.Errorf("event %s of key %s is no longer in the store", event, key), "feedbox parked retry "+key+" sends the events as they were parked")
+	}
+	return err
+}
+
 // printEditable prints the document to standard output and everything else to standard error, so that
 // the document can be redirected.
 func (p *program) printEditable(ctx context.Context, o *operator.Operator, key, event string) error {
 	e, err := o.ReadEditable(ctx, key, event)
-	if fault.Is(err, fault.NotFound) {
-		return console.Advise(fmt.Errorf("event %s of key %s is no longer in the store", event, key), "feedbox parked retry "+key+" sends the events as they were parked")
-	}
 	if err != nil {
-		return err
+		return p.notEdited(key, event, err)
 	}
 	if _, err := fmt.Fprintln(p.out, console.Plain(indentedText(e.Document))); err != nil {
 		return err
@@ -101,7 +124,7 @@ func (p *program) printEditable(ctx context.Context, o *operator.Operator, key, 
 	if e.Trouble != "" {
 		_, _ = fmt.Fprintln(p.errOut, console.Plain("it cannot be sent: "+e.Trouble))
 	}
-	_, _ = fmt.Fprintln(p.errOut, console.Plain(fmt.Sprintf("next: save and correct the document, then feedbox parked edit %s --event %s --file FILE --version '%s'", key, event, e.Version)))
+	_, _ = fmt.Fprintln(p.errOut, console.Plain(fmt.Sprintf("next: save and correct the document, then feedbox parked edit %s --event %s%s --file FILE --version '%s'", key, event, p.flag(), e.Version)))
 	return nil
 }
 

@@ -74,6 +74,11 @@ func (p *program) request(ctx context.Context, o *operator.Operator, key string,
 	if err != nil {
 		return notParked(key, err)
 	}
+	return p.noted(ctx, o, key, gate, intent, wait, f)
+}
+
+// noted reports an intent that is stored in gate, and waits as request does.
+func (p *program) noted(ctx context.Context, o *operator.Operator, key string, gate relay.Gate, intent relay.Intent, wait time.Duration, f console.Format) error {
 	if f == console.FormatJSON {
 		if err := console.JSON(p.out, newGateView(gate)); err != nil {
 			return err
@@ -81,7 +86,7 @@ func (p *program) request(ctx context.Context, o *operator.Operator, key string,
 	}
 	p.say(f, "noted: %s of %s, %d events wait", intent.Verb, key, gate.Events)
 	if wait <= 0 {
-		p.say(f, "a running %s starts within 5 s; see feedbox parked show %s", p.party(), key)
+		p.say(f, "a running %s starts within 5 s; see feedbox parked show %s%s", p.party(), key, p.flag())
 		return nil
 	}
 	return p.await(ctx, o, key, gate, wait, f)
@@ -111,7 +116,7 @@ func (p *program) await(ctx context.Context, o *operator.Operator, key string, b
 		case err != nil:
 			return err
 		case gate.Intent == nil && gate.Attempts > before.Attempts:
-			return console.Advise(errors.New(gate.Error), "the key stays parked; feedbox parked show "+key)
+			return console.Advise(errors.New(gate.Error), "the key stays parked; feedbox parked show "+key+p.flag())
 		default:
 			bar.Add(int(max(0, left-gate.Events)))
 			left = min(left, gate.Events)
@@ -122,7 +127,7 @@ func (p *program) await(ctx context.Context, o *operator.Operator, key string, b
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			return console.Advise(fmt.Errorf("no %s finished within %s; the request stays pending", p.party(), limit), "feedbox leases ls shows whether a relay runs, feedbox parked show "+key+" the result")
+			return console.Advise(fmt.Errorf("no %s finished within %s; the request stays pending", p.party(), limit), "feedbox leases ls shows whether a relay runs, feedbox parked show "+key+p.flag()+" the result")
 		}
 	}
 }

@@ -23,6 +23,8 @@ type Operator struct {
 	cfg    *config.Relay
 	store  Store
 	broker *Broker
+
+	ofConsumer bool // Parked is that of a consumer
 }
 
 // New returns an Operator, which connects on first use. It owns store and broker and closes
@@ -41,7 +43,7 @@ func (o *Operator) OfConsumer(name string) error {
 	}
 	parked, err := o.store.ParkedOf(name)
 	if err == nil {
-		o.Parked = parked
+		o.Parked, o.ofConsumer = parked, true
 	}
 	return err
 }

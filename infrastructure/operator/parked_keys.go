@@ -99,13 +99,21 @@ const maxNote = 2 << 10
 // Note records an intent on the gate of key. The relay that owns the key carries it out. Fault:
 // Invalid if the texts of the intent are too long.
 func (o *Operator) Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error) {
-	if size := len(intent.Note) + len(intent.By); size > maxNote {
-		return relay.Gate{}, fault.New(fault.Invalid, "", fmt.Sprintf("the note and the name have %d bytes: shorten them to %d", size, maxNote))
+	if err := stamp(&intent); err != nil {
+		return relay.Gate{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	intent.At = time.Now().UTC().Round(time.Millisecond)
 	return o.Parked.SetIntent(ctx, key, intent)
+}
+
+// stamp sets the time of a new intent, or returns a fault if its texts are too long.
+func stamp(intent *relay.Intent) error {
+	if size := len(intent.Note) + len(intent.By); size > maxNote {
+		return fault.New(fault.Invalid, "", fmt.Sprintf("the note and the name have %d bytes: shorten them to %d", size, maxNote))
+	}
+	intent.At = time.Now().UTC().Round(time.Millisecond)
+	return nil
 }
 
 // NoteAll calls Note for each gate and then noted. Gates that have opened since are skipped.

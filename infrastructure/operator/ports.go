@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"feedbox/application/relay"
 	"feedbox/infrastructure/relay/relayport"
 )
 
@@ -20,6 +21,8 @@ const (
 type Store struct {
 	relayport.Store
 	Doctor StoreDoctor
+	// ParkedDecoder decodes the documents of ParkedOf. Default: they cannot be edited.
+	ParkedDecoder relay.Decoder
 	// Close ends the connections that were opened. Default: none to end.
 	Close func()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"feedbox/infrastructure/consumer/handling"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 )
@@ -22,6 +23,7 @@ func operatorFor(cfg *config.Relay, p Params, u use) (*operator.Operator, error)
 		broker = new(operator.Broker)
 		*broker, err = brokers[cfg.Broker.Kind].open(p, cfg, "feedbox operator")
 	}
+	store.ParkedDecoder = handling.Decoder{}
 	o := operator.New(cfg, store, broker)
 	if err != nil {
 		return nil, errors.Join(err, o.Close(context.Background())) //nolint:forbidigo // Close has a limit

@@ -3,7 +3,9 @@ package cli
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"regexp"
@@ -20,6 +22,8 @@ import (
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
@@ -60,6 +64,10 @@ func edit(ts *testscript.TestScript, neg bool, args []string) {
 // correction writes a valid document of event n of a key to KEY.json, and the version of the stored one to
 // the variable VERSION, which is empty if there is none.
 func correction(ts *testscript.TestScript, neg bool, args []string) {
+	if len(args) == 3 {
+		correctionOfConsumer(ts, neg, args)
+		return
+	}
 	key, n := keyAndNumber(ts, neg, args)
 	ts.Check(os.WriteFile(ts.MkAbs(key+".json"), eventDocument(key, n), 0o600))
 	stored, err := worldOf(ts).data.ReadItem(context.Background(), azcosmos.NewPartitionKeyString(key), eventID(key, n), nil)
@@ -67,6 +75,18 @@ func correction(ts *testscript.TestScript, neg bool, args []string) {
 	if err == nil {
 		ts.Setenv("VERSION", string(stored.ETag))
 	}
+}
+
+// correctionOfConsumer is correction for an event that the consumer args[2] has parked.
+func correctionOfConsumer(ts *testscript.TestScript, neg bool, args []string) {
+	key, n := keyAndNumber(ts, neg, args[:2])
+	lot, err := worldOf(ts).lot.Of(args[2])
+	ts.Check(err)
+	events, err := lot.First(context.Background(), key, 100, 1<<20)
+	ts.Check(err)
+	corrected := strings.Replace(string(events[n-1].Document), `"broken"`, `"corrected"`, 1)
+	ts.Check(os.WriteFile(ts.MkAbs(key+".json"), []byte(corrected), 0o600))
+	ts.Setenv("VERSION", fmt.Sprintf("%x", sha256.Sum256(events[n-1].Document))[:16])
 }
 
 func remove(ts *testscript.TestScript, neg bool, args []string) {
@@ -87,20 +107,24 @@ func parkWaiting(ts *testscript.TestScript, neg bool, args []string) {
 func parkConsumer(ts *testscript.TestScript, neg bool, args []string) {
 	lot, err := worldOf(ts).lot.Of(args[0])
 	ts.Check(err)
-	parkIn(ts, neg, lot, args[1:], relay.Closing{Reason: "too_large", Error: "the handler cannot take it"}, 3)
+	parkIn(ts, neg, lot, args[1:], relay.Closing{Reason: "too_large", Error: "the handler cannot take it"}, 3, func(key string, n int) []byte {
+		document, err := handling.EncodeEvent(&consumer.Event{ID: eventID(key, n), Key: key, Action: "ContactNameUpdatedEvent", Sequence: int64(n), Body: []byte(`{"name":"broken"}`)})
+		ts.Check(err)
+		return document
+	})
 }
 
 func parkAs(ts *testscript.TestScript, neg bool, args []string, closing relay.Closing, attempts int) {
-	parkIn(ts, neg, worldOf(ts).lot, args, closing, attempts)
+	parkIn(ts, neg, worldOf(ts).lot, args, closing, attempts, eventDocument)
 }
 
-func parkIn(ts *testscript.TestScript, neg bool, lot relay.ParkedStore, args []string, closing relay.Closing, attempts int) {
+func parkIn(ts *testscript.TestScript, neg bool, lot relay.ParkedStore, args []string, closing relay.Closing, attempts int, document func(key string, n int) []byte) {
 	key, n := keyAndNumber(ts, neg, args)
 	at := time.Now().Add(-3 * time.Minute).UTC()
 	events := make([]relay.ParkedEvent, n)
 	for i := range events {
 		events[i] = relay.ParkedEvent{
-			ID: eventID(key, i+1), Key: key, Action: "ContactNameUpdatedEvent", Document: eventDocument(key, i+1),
+			ID: eventID(key, i+1), Key: key, Action: "ContactNameUpdatedEvent", Document: document(key, i+1),
 			LSN: int64(i + 1), Sequence: int64(i + 1), Reason: "held", ParkedAt: at,
 		}
 	}

@@ -18,6 +18,7 @@ func TestMain(m *testing.M) { testkit.Main(m) }
 //	poison KEY N       append event N of KEY without an action
 //	edit KEY N         replace event N of KEY by a valid one
 //	correction KEY N   write a valid document of event N of KEY to KEY.json, and its version to VERSION
+//	correction KEY N CONSUMER  the same for an event that a consumer has parked
 //	remove KEY N       delete event N of KEY
 //	park KEY N         park N events of KEY, the first refused
 //	park-waiting KEY N park N events of KEY, the first of which waited too long

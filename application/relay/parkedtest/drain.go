@@ -45,6 +45,34 @@ func removesFromTheFront(s suite) {
 	s.want(idsOf(events(3, 6))...)
 }
 
+// replacesDocuments replaces one document with the intent of the operator. The replacement of a gate
+// that was changed since has no effect.
+func replacesDocuments(s suite) {
+	s.park(&closing, events(1, 3)...)
+	old := s.gate()
+	e := s.first(3)[1]
+	e.Document = []byte(`{"id":"k-e2","corrected":"<b>"}`)
+	with := old
+	with.Intent = &relay.Intent{Verb: relay.VerbRetry, By: "ann", Note: "corrected", At: at}
+	stored := must(s.store.Replace(s.Context(), with, e))(s)
+	if stored.Version == old.Version || stored.Events != 3 || stored.Intent == nil || stored.Intent.By != "ann" {
+		s.Errorf("gate %+v, want the intent and 3 events in another version than %s", stored, old.Version)
+	}
+	late := e
+	late.Document = []byte(`{"id":"k-e2","late":true}`)
+	if _, err := s.store.Replace(s.Context(), old, late); !fault.Is(err, fault.PreconditionFailed) {
+		s.Errorf("replacement for an old version of the gate: %v, want precondition failed", err)
+	}
+	line := s.first(3)
+	want := events(1, 3)
+	want[1].Document = e.Document
+	for i, e := range line {
+		if e.ID != want[i].ID || !bytes.Equal(e.Document, want[i].Document) || !e.ParkedAt.Equal(at) {
+			s.Errorf("event %d: %s with %s", i+1, e.ID, e.Document)
+		}
+	}
+}
+
 // openingLosesNothing lets an owner park while a drainer empties and opens the gate. The drainer
 // must have seen every parked event, and the owner sends the others after it.
 func openingLosesNothing(s suite) {

@@ -177,6 +177,16 @@ func (m *Memory) Remove(_ context.Context, g relay.Gate, events []relay.ParkedEv
 	return g, nil
 }
 
+// Replace implements Store.
+func (m *Memory) Replace(_ context.Context, g relay.Gate, e relay.ParkedEvent) (relay.Gate, error) {
+	defer m.lock()()
+	g, err := m.update(g)
+	if i := slices.IndexFunc(m.events[g.Key], hasID(e.ID)); err == nil && i >= 0 {
+		m.events[g.Key][i].Document = bytes.Clone(e.Document)
+	}
+	return g, err
+}
+
 // Open implements relay.DrainStore.
 func (m *Memory) Open(_ context.Context, g relay.Gate) error {
 	defer m.lock()()

@@ -132,11 +132,11 @@ func numberOf(n json.Number) any {
 	return f
 }
 
-// decoder is the relay.Decoder of parked events. The body of a message is the whole document.
-type decoder struct{}
+// Decoder is the relay.Decoder of parked events. The body of a message is the whole document.
+type Decoder struct{}
 
 // Decode implements relay.Decoder.
-func (decoder) Decode(document []byte) (relay.Message, bool, error) {
+func (Decoder) Decode(document []byte) (relay.Message, bool, error) {
 	e, err := DecodeEvent(document)
 	m := relay.Message{ID: idOf(e), Key: e.Key, Action: e.Action, Sequence: e.Sequence, Body: document}
 	return m, err == nil, err

@@ -46,7 +46,7 @@ func NewParking(store consumer.ParkedStore, inbox consumer.Inbox, r *Runner) (*P
 	}
 	p := &Parking{store: store, inbox: inbox, runner: r, woken: make(map[string]time.Time)}
 	var err error
-	if p.relay, err = relay.New(decoder{}, p, &relay.Options{Parked: store}); err == nil {
+	if p.relay, err = relay.New(Decoder{}, p, &relay.Options{Parked: store}); err == nil {
 		p.owned, err = relay.NewDrainer(skipRecorder{store, inbox}, ranges(func(ctx context.Context, _ string, do func(context.Context) error) error {
 			return do(ctx)
 		}), p.relay, relay.DrainOptions{Drained: p.drained})

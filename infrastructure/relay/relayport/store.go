@@ -62,6 +62,9 @@ type Parked interface {
 	Gates(ctx context.Context) ([]relay.Gate, error)
 	// SetIntent records the operator's intent on the gate of key; NotFound if it is open.
 	SetIntent(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error)
+	// Replace replaces the document of a parked event of g and stores the gate like Update, in one
+	// transaction.
+	Replace(ctx context.Context, g relay.Gate, e relay.ParkedEvent) (relay.Gate, error)
 	// Skipped returns the records of the events that were skipped for key, oldest first.
 	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
 	// SkippedAmong returns those of the events that were skipped. It reads all in one request,

@@ -145,10 +145,16 @@ func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, e
 	if !c.Open {
 		writes[0] = p.DB.put(p.gatesIn(), id, fields{"key": key, "gate": string(c.Gate.Data), "wanted": c.Wanted}.unique(), when)
 	}
-	for i := range c.Put {
-		f := parkedFields(&c.Put[i])
+	put := func(e *relay.ParkedEvent, when *pb.Precondition) {
+		f := parkedFields(e)
 		f["line"] = key // indexed together with the position
-		writes = append(writes, p.DB.put(collectionParked, hashed(key, c.Put[i].ID), f, absent))
+		writes = append(writes, p.DB.put(collectionParked, hashed(key, e.ID), f, when))
+	}
+	for i := range c.Put {
+		put(&c.Put[i], absent)
+	}
+	if c.Replace != nil {
+		put(c.Replace, always)
 	}
 	for _, id := range c.Remove {
 		writes = append(writes, p.DB.remove(collectionParked, hashed(key, id), always))

@@ -117,6 +117,9 @@ func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, e
 		queue(`INSERT INTO feedbox.parked (`+parkedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
 			e.Key, e.ID, e.Position, e.Action, e.Document, e.LSN, e.Sequence, e.Reason, e.Error, e.Attempts, e.ParkedAt)
 	}
+	if e := c.Replace; e != nil {
+		queue(`UPDATE feedbox.parked SET document = $3 WHERE key = $1 AND id = $2 AND skipped IS NULL`, g.Key, e.ID, e.Document)
+	}
 	if s := c.Skipped; s != nil {
 		queue(`UPDATE feedbox.parked SET skipped = $3 WHERE key = $1 AND id = $2 AND skipped IS NULL`, g.Key, s.Event.ID, document.IntentData(s.Intent))
 	}

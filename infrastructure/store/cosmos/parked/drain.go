@@ -74,6 +74,21 @@ func (s *Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedE
 	return g, err
 }
 
+// Replace replaces the document of a parked event of g and stores the gate like Update.
+func (s *Store) Replace(ctx context.Context, g relay.Gate, e relay.ParkedEvent) (relay.Gate, error) {
+	b, err := s.begin(g)
+	if err != nil {
+		return relay.Gate{}, err
+	}
+	body, err := s.parkedDocument(&e).encode(e.Document)
+	if err != nil {
+		return relay.Gate{}, err
+	}
+	b.ReplaceItem(e.ID, body, nil)
+	g, _, err = s.execute(ctx, "replace parked event "+e.ID+" of key "+g.Key, g, b)
+	return g, err
+}
+
 // Open implements relay.DrainStore. It deletes the gate, then its entry in the list.
 func (s *Store) Open(ctx context.Context, g relay.Gate) error {
 	etag := azcore.ETag(g.Version)

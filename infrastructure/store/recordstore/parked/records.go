@@ -48,6 +48,8 @@ type Change struct {
 	Put []relay.ParkedEvent
 	// Remove are the ids of events that leave the gate.
 	Remove []string
+	// Replace has the new document of one of the events; nil: none.
+	Replace *relay.ParkedEvent
 	// Skipped is the record of one of the removed events; nil: none.
 	Skipped *relay.Skipped
 }
@@ -129,6 +131,11 @@ func (s scoped) Commit(ctx context.Context, c *Change) (string, error) {
 	stored.Put = slices.Clone(c.Put)
 	for i := range stored.Put {
 		stored.Put[i].Key = s.prefix + stored.Put[i].Key
+	}
+	if c.Replace != nil {
+		replace := *c.Replace
+		replace.Key = s.prefix + replace.Key
+		stored.Replace = &replace
 	}
 	if c.Skipped != nil {
 		skipped := *c.Skipped

@@ -133,6 +133,11 @@ func (s Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedEv
 	return s.replace(ctx, g, &Change{Remove: idsOf(events), Skipped: skipped})
 }
 
+// Replace replaces the document of a parked event of g and stores the gate like Update.
+func (s Store) Replace(ctx context.Context, g relay.Gate, e relay.ParkedEvent) (relay.Gate, error) {
+	return s.replace(ctx, g, &Change{Replace: &e})
+}
+
 // Open implements relay.DrainStore.
 func (s Store) Open(ctx context.Context, g relay.Gate) error {
 	_, err := s.replace(ctx, g, &Change{Open: true})

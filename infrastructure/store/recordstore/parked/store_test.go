@@ -103,6 +103,11 @@ func (m *memory) Commit(_ context.Context, c *parked.Change) (string, error) {
 	m.events = slices.DeleteFunc(m.events, func(e relay.ParkedEvent) bool {
 		return e.Key == c.Gate.Key && slices.Contains(c.Remove, e.ID)
 	})
+	for i := range m.events {
+		if e := &m.events[i]; c.Replace != nil && e.Key == c.Replace.Key && e.ID == c.Replace.ID {
+			e.Document = c.Replace.Document
+		}
+	}
 	if c.Skipped != nil {
 		m.skipped = append(m.skipped, *c.Skipped)
 	}

@@ -1,3 +1,6 @@
+// Package parkedtest tests stores of parked events, which implement relay.ParkedStore and
+// relay.DrainStore. Run is the suite that each of them passes. Memory is a store in memory for
+// other tests.
 package parkedtest
 
 import (
@@ -20,6 +23,9 @@ type Store interface {
 	// SetIntent sets the intent of the gate of key and replaces an earlier one. It returns
 	// NotFound if the gate is open.
 	SetIntent(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error)
+	// Replace replaces the document of a parked event of g and stores the gate like Update, in one
+	// transaction.
+	Replace(ctx context.Context, g relay.Gate, e relay.ParkedEvent) (relay.Gate, error)
 	// Skipped returns the records of the skipped events of key, oldest first.
 	Skipped(ctx context.Context, key string) ([]relay.Skipped, error)
 	// SkippedAmong returns those of the events that were skipped.
@@ -44,6 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		"an open gate parks nothing":      openGateParksNothing,
 		"changes are guarded by version":  guardsByVersion,
 		"removing keeps the order":        removesFromTheFront,
+		"a document can be replaced":      replacesDocuments,
 		"opening loses nothing":           openingLosesNothing,
 		"an intent reaches the drainer":   intentReaches,
 		"a skipped event leaves a record": skipLeavesARecord,

@@ -1,0 +1,97 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"testing"
+
+	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayport"
+)
+
+// letters decodes documents such as {"id":"e1","key":"k","sequence":1}.
+type letters struct{}
+
+func (letters) Decode(document []byte) (relay.Message, bool, error) {
+	var m relay.Message
+	err := json.Unmarshal(document, &m)
+	if err == nil && m.Key == "" {
+		err = errors.New("it has no key")
+	}
+	return m, err == nil, err
+}
+
+// contended calls before, if set, once before a replacement.
+type contended struct {
+	gated
+	before func()
+}
+
+func (c *contended) Replace(ctx context.Context, g relay.Gate, e relay.ParkedEvent) (relay.Gate, error) {
+	if before := c.before; before != nil {
+		c.before = nil
+		before()
+	}
+	return c.gated.Replace(ctx, g, e)
+}
+
+// The parked copy of a consumer's event is replaced together with the intent, if it is the one that the
+// operator has read and the correction is the same event. A change of the gate meanwhile, such as another
+// parked event, does not matter.
+func TestParkedEventOfAConsumerIsReplaced(t *testing.T) {
+	lot := &contended{gated: gated{parkedtest.NewMemory()}}
+	o := New(&config.Relay{}, Store{ParkedDecoder: letters{}, Store: relayport.Store{
+		ParkedOf: func(string) (relayport.Parked, error) { return lot, nil },
+	}}, nil)
+	if err := o.OfConsumer("billing"); err != nil {
+		t.Fatal(err)
+	}
+	park := func(n int, document string) {
+		if _, err := lot.Park(t.Context(), "k", []relay.ParkedEvent{{ID: fmt.Sprint("e", n), Key: "k", Sequence: int64(n), Document: []byte(document)}}, &relay.Closing{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	park(1, `{"id":"e1","key":"k","sequence":1}`)
+	park(2, `{"id":"e2","sequence":2}`)
+	read, err := o.ReadEditable(t.Context(), "k", "e2")
+	if err != nil || read.Trouble != "it has no key" || string(read.Document) != `{"id":"e2","sequence":2}` {
+		t.Fatalf("%+v, %v", read, err)
+	}
+	intent := relay.Intent{Verb: relay.VerbRetry, By: "ann", Note: "the key"}
+	good := `{"id":"e2", "key":"k", "sequence":2}`
+	for name, c := range map[string]struct {
+		id, document, version string
+		want                  fault.Kind
+	}{
+		"another id":       {"e2", `{"id":"e1","key":"k","sequence":2}`, read.Version, fault.Invalid},
+		"another key":      {"e2", `{"id":"e2","key":"other","sequence":2}`, read.Version, fault.Invalid},
+		"another sequence": {"e2", `{"id":"e2","key":"k","sequence":3}`, read.Version, fault.Invalid},
+		"no JSON":          {"e2", `{`, read.Version, fault.Invalid},
+		"another version":  {"e2", good, "0123456789abcdef", fault.PreconditionFailed},
+		"no such event":    {"e9", `{"id":"e9","key":"k","sequence":2}`, read.Version, fault.NotFound},
+	} {
+		if _, err := o.ReplaceParked(t.Context(), "k", c.id, []byte(c.document), c.version, intent); !fault.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", name, err, c.want)
+		}
+	}
+	if g, err := lot.Gate(t.Context(), "k"); err != nil || g.Intent != nil {
+		t.Fatalf("a refused replacement left %+v, %v", g, err)
+	}
+	lot.before = func() { park(3, `{"id":"e3","key":"k","sequence":3}`) }
+	g, err := o.ReplaceParked(t.Context(), "k", "e2", []byte(good), read.Version, intent)
+	if err != nil || g.Intent == nil || g.Intent.By != "ann" || g.Intent.At.IsZero() || g.Events != 3 {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	line, err := lot.First(t.Context(), "k", 9, 1<<20)
+	if err != nil || len(line) != 3 || string(line[1].Document) != `{"id":"e2","key":"k","sequence":2}` {
+		t.Errorf("%+v, %v", line, err)
+	}
+	if _, err := o.ReplaceParked(t.Context(), "k", "e2", []byte(good), read.Version, intent); !fault.Is(err, fault.PreconditionFailed) {
+		t.Errorf("the same replacement again: %v", err)
+	}
+}
