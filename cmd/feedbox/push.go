@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/process/console"
 	"feedbox/infrastructure/wiring"
 )
 
@@ -22,7 +25,7 @@ func (p *program) pushCommand() *cobra.Command {
 the order of their keys. It is a consumer for languages without a kit.
 
 The answer decides: 2xx is done; 409, 410 and 422 dead-letter the event with the
-text of the answer; 429, and 503 with Retry-After, pause all keys; 5xx and timeouts
+text of the answer, or park it with the later ones of its key (FEEDBOX_PUSH_PARK); 429, and 503 with Retry-After, pause all keys; 5xx and timeouts
 hold the key and are retried; other 4xx hold it as faults of the set-up. An event may
 be sent several times, with the same id.
 
@@ -33,7 +36,7 @@ The events come from FEEDBOX_BROKER. feedbox config print push lists all setting
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.LoadPush(p.environ)
 			if err != nil {
-				return err
+				return settingsOf(processPush, err)
 			}
 			return p.serve(cmd.Context(), processPush, cfg.Log, "", cfg.OpsListen, cfg, func(given wiring.Params) fx.Option { return wiring.Push(cfg, given) })
 		},
@@ -62,7 +65,7 @@ feedbox config print feed lists all settings.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.LoadFeed(p.environ)
 			if err != nil {
-				return err
+				return settingsOf(processFeed, err)
 			}
 			return p.serve(cmd.Context(), processFeed, cfg.Log, "", cfg.OpsListen, cfg, func(given wiring.Params) fx.Option { return wiring.Feed(cfg, given) })
 		},
@@ -70,6 +73,12 @@ feedbox config print feed lists all settings.`,
 	p.overriding(cmd, "container", "FEEDBOX_COSMOS_CONTAINER", "container to read")
 	p.receiverFlags(cmd)
 	return cmd
+}
+
+// settingsOf adds the command that shows the settings of process, which feedbox config print does not list
+// without its name.
+func settingsOf(process operator.Process, err error) error {
+	return console.Advise(err, fmt.Sprintf("correct these variables; feedbox config print %s shows all of them", process))
 }
 
 func (p *program) receiverFlags(cmd *cobra.Command) {

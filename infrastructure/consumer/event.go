@@ -2,6 +2,7 @@ package consumer
 
 import (
 	"context"
+	"strings"
 	"time"
 )
 
@@ -25,7 +26,7 @@ type Event struct {
 	// one, because the store has lost them: see "Forks" in the package comment. Usually 0.
 	Replaced int64
 	// Resubmission is the id under which an operator sent the event again from the dead-letter queue of
-	// this consumer; "" = none. It is handled once, even after later events of its key, so a handler
+	// this consumer, or that of a parked event (WasParked); "" = none. It is handled once, even after later events of its key, so a handler
 	// that keeps marks of its own must compare it under InboxKey.
 	Resubmission string
 }
@@ -56,6 +57,17 @@ func (e *Event) InboxKey() string {
 	return e.Key
 }
 
+// parkedPrefix distinguishes parked events from dead letters that were sent again.
+const parkedPrefix = "parked:"
+
+// Park makes e the parked event with that id. It has a mark of its own: the mark of the key, which is that
+// of the last parked event, would make it stale.
+func (e *Event) Park(id string) { e.Resubmission = parkedPrefix + id }
+
+// WasParked reports whether the event was parked by its consumer and is handled again. It is still in the
+// order of its key, unlike a dead letter that was sent again.
+func (e *Event) WasParked() bool { return strings.HasPrefix(e.Resubmission, parkedPrefix) }
+
 // Mark returns the mark of the event without those before it; see Mark.Next. A handler that stores it
 // in its own transaction has its effect exactly once, even after a crash. Packages cosmosinbox,
 // postgresinbox and firestoreinbox do this.
@@ -68,7 +80,7 @@ func (e *Event) Mark() Mark {
 // rare but cannot prevent it.
 //
 // Nil completes the event. [DeadLetter] moves it to the dead-letter queue, and [Defer] defers it.
-// After any other error the event is retried. The kit or the broker dead-letters it after too many
+// [Unavailable] says nothing about the event, which is retried without an attempt. After any other error the event is retried. The kit or the broker dead-letters it after too many
 // attempts.
 //
 // ctx ends when the broker may have delivered the event to another consumer, or when the drain

@@ -25,7 +25,7 @@ type Options struct {
 	// Inbox detects duplicates. Default: NewMemoryInbox(0).
 	Inbox Inbox
 	// Attempts is the number of attempts after which a failing event is dead-lettered. Default 10;
-	// negative: no limit. Failures of the inbox do not count.
+	// negative: no limit. Failures of the inbox, and errors of Unavailable, do not count.
 	Attempts int
 	// Park, if set, keeps the order of a key after a failure: an event that would be dead-lettered is
 	// stored there, and then the later events of its key, until an operator retries or skips it

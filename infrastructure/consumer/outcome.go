@@ -59,6 +59,25 @@ var errDeferred = errors.New("event deferred")
 // Only Service Bus can defer; other kits dead-letter the event ([ReasonCannotDefer]).
 func Defer() error { return errDeferred }
 
+// Unavailable marks an error of a handler that says nothing about its event, such as that of a database
+// that does not answer. The event is retried, and the failure does not count towards Options.Attempts. A
+// retry of parked events ends, and is repeated later. Unavailable(nil) is nil.
+func Unavailable(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UnavailableError{err}
+}
+
+// UnavailableError is an error of Unavailable.
+type UnavailableError struct{ Err error }
+
+// Error implements error.
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the marked error.
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
 // ErrLockLost is the cause of a handler's context when the broker may have given its event to
 // another consumer.
 var ErrLockLost = errors.New("lock lost")

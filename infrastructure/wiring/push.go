@@ -32,18 +32,40 @@ type source func(ctx context.Context) error
 func Push(cfg *config.Push, p Params) fx.Option {
 	o := push.Options{Attempts: cfg.Attempts}
 	return p.pushing("feedbox-push", cfg.Process, cfg.Receiver, o, func(lc fx.Lifecycle, s *push.Sender, t *telemetry.Telemetry, log *slog.Logger) (source, error) {
+		park, err := p.pushParked(lc, cfg)
+		if err != nil {
+			return nil, err
+		}
+		shared := consumer.Options{
+			Concurrency: cfg.Keys, Attempts: unlimited, Park: park, DrainTimeout: cfg.DrainTimeout, Logger: log, Meters: t.Meters, Tracers: t.Exported(),
+		}
 		switch cfg.Broker.Kind {
 		case config.BrokerRabbitMQ:
-			return p.pushGroup(lc, cfg, s, t, log)
+			return p.pushGroup(lc, cfg, s, shared)
 		case config.BrokerServiceBus:
-			return p.pushSubscription(cfg, s, t, log)
+			return p.pushSubscription(cfg, s, shared)
 		default:
-			return pushQueue(cfg, s, t, log)
+			return pushQueue(cfg, s, shared)
 		}
 	})
 }
 
-func (p Params) pushSubscription(cfg *config.Push, s *push.Sender, t *telemetry.Telemetry, log *slog.Logger) (source, error) {
+// pushParked opens the parked events of cfg.Park; nil without a name.
+func (p Params) pushParked(lc fx.Lifecycle, cfg *config.Push) (consumer.ParkedStore, error) {
+	if cfg.Park == "" {
+		return nil, nil //nolint:nilnil // parking is off
+	}
+	store, err := stores[cfg.Store.Kind].open(p, &config.Relay{Store: cfg.Store, Cosmos: cfg.Cosmos, Postgres: cfg.Postgres, Firestore: cfg.Firestore}, use{})
+	if store.Close != nil {
+		lc.Append(fx.StopHook(store.Close))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return store.ParkedOf(cfg.Park)
+}
+
+func (p Params) pushSubscription(cfg *config.Push, s *push.Sender, shared consumer.Options) (source, error) {
 	namespace, err := p.serviceBusNamespace(cfg.ServiceBus)
 	if err != nil {
 		return nil, err
@@ -53,7 +75,7 @@ func (p Params) pushSubscription(cfg *config.Push, s *push.Sender, t *telemetry.
 		topic, name = cfg.ServiceBus.Topic, cfg.From
 	}
 	c, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(topic, name), s.Handle, &subscriber.SessionOptions{
-		Sessions: cfg.Keys, DrainTimeout: cfg.DrainTimeout, Logger: log, Meters: t.Meters, Tracers: t.Exported(),
+		Sessions: cfg.Keys, Park: shared.Park, DrainTimeout: shared.DrainTimeout, Logger: shared.Logger, Meters: shared.Meters, Tracers: shared.Tracers,
 	})
 	if err != nil {
 		return nil, err
@@ -61,27 +83,24 @@ func (p Params) pushSubscription(cfg *config.Push, s *push.Sender, t *telemetry.
 	return c.Run, nil
 }
 
-func (p Params) pushGroup(lc fx.Lifecycle, cfg *config.Push, s *push.Sender, t *telemetry.Telemetry, log *slog.Logger) (source, error) {
+func (p Params) pushGroup(lc fx.Lifecycle, cfg *config.Push, s *push.Sender, shared consumer.Options) (source, error) {
 	group, err := rabbitmq.ParseGroup(cfg.From)
 	if err != nil {
 		return nil, err
 	}
-	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: cfg.RabbitMQ.URL.Reveal(), Name: cfg.Instance, Logger: log})
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: cfg.RabbitMQ.URL.Reveal(), Name: cfg.Instance, Logger: shared.Logger})
 	if err != nil {
 		return nil, err
 	}
 	lc.Append(fx.StopHook(client.Close))
-	o := &rabbitmq.ConsumerOptions{}
-	o.Concurrency, o.Attempts, o.DrainTimeout = cfg.Keys, unlimited, cfg.DrainTimeout
-	o.Logger, o.Meters, o.Tracers = log, t.Meters, t.Exported()
-	c, err := rabbitmq.NewConsumer(client, group, s.Handle, o)
+	c, err := rabbitmq.NewConsumer(client, group, s.Handle, &rabbitmq.ConsumerOptions{Options: shared})
 	if err != nil {
 		return nil, err
 	}
 	return c.Run, nil
 }
 
-func pushQueue(cfg *config.Push, s *push.Sender, t *telemetry.Telemetry, log *slog.Logger) (source, error) {
+func pushQueue(cfg *config.Push, s *push.Sender, shared consumer.Options) (source, error) {
 	region, endpoint := cfg.SQS.Region, cfg.SQS.Endpoint
 	if cfg.Broker.Kind == config.BrokerSNS {
 		region, endpoint = cfg.SNS.Region(), cfg.SNS.Endpoint
@@ -90,10 +109,7 @@ func pushQueue(cfg *config.Push, s *push.Sender, t *telemetry.Telemetry, log *sl
 	if err != nil {
 		return nil, err
 	}
-	o := &sqs.ConsumerOptions{MaxInFlight: max(200, 2*cfg.Keys)}
-	o.Concurrency, o.Attempts, o.DrainTimeout = cfg.Keys, unlimited, cfg.DrainTimeout
-	o.Logger, o.Meters, o.Tracers = log, t.Meters, t.Exported()
-	c, err := sqs.NewConsumer(awssqs.NewFromConfig(found), cfg.From, s.Handle, o)
+	c, err := sqs.NewConsumer(awssqs.NewFromConfig(found), cfg.From, s.Handle, &sqs.ConsumerOptions{Options: shared, MaxInFlight: max(200, 2*cfg.Keys)})
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 	"go.uber.org/fx"
 
+	"feedbox/application/relay"
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
@@ -36,13 +39,15 @@ type pushed struct {
 	mu     sync.Mutex
 	ids    map[string][]string
 	tokens map[string]bool
+
+	resubmitted bool // an event had the attribute resubmission
 }
 
 func receive(t *testing.T, answer func(w http.ResponseWriter, id string) (accepted bool)) *pushed {
 	p := &pushed{ids: map[string][]string{}, tokens: map[string]bool{}}
 	p.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		var e struct{ ID, Subject, Partitionkey string }
+		var e struct{ ID, Subject, Partitionkey, Resubmission string }
 		if err := json.Unmarshal(body, &e); err != nil {
 			t.Errorf("%q: %v", body, err)
 		}
@@ -57,6 +62,7 @@ func receive(t *testing.T, answer func(w http.ResponseWriter, id string) (accept
 		defer p.mu.Unlock()
 		p.ids[e.Partitionkey] = append(p.ids[e.Partitionkey], id)
 		p.tokens[r.Header.Get("Authorization")] = true
+		p.resubmitted = p.resubmitted || e.Resubmission != ""
 	}))
 	t.Cleanup(p.Close)
 	return p
@@ -196,85 +202,207 @@ func TestPushSendsTheEventsOfASubscription(t *testing.T) {
 	}
 }
 
+// pushSource is a broker with a consumer that push serves.
+type pushSource struct {
+	environ []string
+	send    func(key string, n int64)
+}
+
+// pushSources start the brokers.
+var pushSources = map[string]func(t *testing.T) pushSource{"servicebus": busSource, "rabbitmq": rabbitSource, "sqs": sqsSource}
+
+func busSource(t *testing.T) pushSource {
+	billing := busemu.Subscription{Name: "billing"}
+	billing.RequiresSession = true
+	srv, err := busemu.Start(&busemu.Options{AdminAddr: "-", Topology: &busemu.Topology{Topics: []busemu.Topic{{Name: "contacts", Subscriptions: []busemu.Subscription{billing}}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = srv.Close() })
+	sender, err := srv.Client().NewSender("contacts", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pushSource{[]string{"FEEDBOX_SERVICEBUS_CONNECTION_STRING=" + srv.ConnectionString(), "FEEDBOX_PUSH_FROM=billing"}, func(key string, n int64) {
+		id := fmt.Sprintf("%s-%d", key, n)
+		if err := sender.SendMessage(t.Context(), &azservicebus.Message{
+			MessageID: &id, SessionID: &key, Subject: new("OrderPaid"), Body: []byte(`{}`), ApplicationProperties: map[string]any{"sequence": n, "partitionKey": key},
+		}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}}
+}
+
+func rabbitSource(t *testing.T) pushSource {
+	server := servers.StartRabbitMQ(t)
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(rabbitmq.Declare(t.Context(), client, "orders", rabbitmq.Group{Name: "billing", Queues: 1}), client.Close()); err != nil {
+		t.Fatal(err)
+	}
+	connection, err := amqp.Dial(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = connection.Close() })
+	channel, err := connection.Channel()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pushSource{[]string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL, "FEEDBOX_PUSH_FROM=billing:1"}, func(key string, n int64) {
+		if err := channel.PublishWithContext(t.Context(), "", "billing.0", false, false, amqp.Publishing{
+			MessageId: fmt.Sprintf("%s-%d", key, n), Type: "OrderPaid", Body: []byte(`{}`), Headers: amqp.Table{"partitionKey": key, "sequence": n},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}}
+}
+
+func sqsSource(t *testing.T) pushSource {
+	endpoint := servers.StartSQS(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "test")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
+	client, err := SQSClient(config.SQS{Region: "eu-west-1", Endpoint: config.Address(endpoint)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	queue, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: new("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := func(kind, value string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: &kind, StringValue: &value}
+	}
+	return pushSource{[]string{"FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_REGION=eu-west-1", "FEEDBOX_SQS_ENDPOINT=" + endpoint, "FEEDBOX_PUSH_FROM=" + *queue.QueueUrl}, func(key string, n int64) {
+		id := fmt.Sprintf("%s-%d", key, n)
+		if _, err := client.SendMessage(t.Context(), &awssqs.SendMessageInput{
+			QueueUrl: queue.QueueUrl, MessageBody: new(`{}`), MessageGroupId: &key, MessageDeduplicationId: &id,
+			MessageAttributes: map[string]types.MessageAttributeValue{"partitionKey": text("String", key), "sequence": text("Number", fmt.Sprint(n)), "cloudEvents_id": text("String", id)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}}
+}
+
+// With FEEDBOX_PUSH_PARK a refused event holds back the later ones of its key until an operator has
+// retried them, on each broker. The receiver gets all events of each key in order, and the retried ones
+// like the others, because it compares their sequence with that of the key.
+func TestPushParksRefusedEvents(t *testing.T) {
+	const keys, each, refused = 3, 5, "key1-3"
+	for name, start := range pushSources {
+		t.Run(name, func(t *testing.T) {
+			account, err := cosmosemu.Start(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = account.Close() }()
+			if err := account.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "parked", PartitionKey: []string{"/partitionKey"}}); err != nil {
+				t.Fatal(err)
+			}
+			source := start(t)
+			for n := range int64(each) {
+				for k := range keys {
+					source.send(fmt.Sprint("key", k), n+1)
+				}
+			}
+			var repaired atomic.Bool
+			p := receive(t, func(w http.ResponseWriter, id string) bool {
+				if id == refused && !repaired.Load() {
+					w.WriteHeader(http.StatusUnprocessableEntity)
+					return false
+				}
+				return true
+			})
+			store := []string{"FEEDBOX_COSMOS_ENDPOINT=" + account.Endpoint(), "FEEDBOX_COSMOS_KEY=" + account.Key()}
+			cfg, err := config.LoadPush(append(append(source.environ, store...), "FEEDBOX_PUSH_TO="+p.URL, "FEEDBOX_PUSH_PARK=billing"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := runs(t, func(given Params) fx.Option { return Push(cfg, given) })
+			if got := p.await(t, keys*each-3)["key1"]; !slices.Equal(got, []string{"key1-1", "key1-2"}) {
+				t.Errorf("before the retry: %v", got)
+			}
+			operated, err := config.LoadRelay(store)
+			if err := config.WithoutBroker(err); err != nil {
+				t.Fatal(err)
+			}
+			o, err := Operator(operated, Params{Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = o.Close(t.Context()) }()
+			if err := o.OfConsumer("billing"); err != nil {
+				t.Fatal(err)
+			}
+			gate := func(events int64) {
+				t.Helper()
+				for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+					g, err := o.Parked.Gate(t.Context(), "key1")
+					if err == nil && g.Events == events && g.Closing.Reason == "refused_422" || events == 0 && fault.Is(err, fault.NotFound) {
+						return
+					}
+					if time.Now().After(deadline) {
+						t.Fatalf("gate %+v, %v, want %d events", g, err, events)
+					}
+				}
+			}
+			gate(3)
+			repaired.Store(true)
+			if _, err := o.Note(t.Context(), "key1", relay.Intent{Verb: relay.VerbRetry, By: "ann"}); err != nil {
+				t.Fatal(err)
+			}
+			gate(0)
+			source.send("key1", each+1)
+			got := p.await(t, keys*each+1)
+			stop()
+			for k, last := range []int{each, each + 1, each} {
+				var want []string
+				for n := 1; n <= last; n++ {
+					want = append(want, fmt.Sprintf("key%d-%d", k, n))
+				}
+				if ids := got[fmt.Sprint("key", k)]; !slices.Equal(ids, want) {
+					t.Errorf("key%d: %v, want %v", k, ids, want)
+				}
+			}
+			if p.resubmitted {
+				t.Error("a parked event was sent as a resubmission")
+			}
+		})
+	}
+}
+
 // A group of RabbitMQ and a FIFO queue of SQS are sources of push, too.
 func TestPushSendsTheEventsOfOtherBrokers(t *testing.T) {
 	const keys, each = 3, 5
-	check := func(t *testing.T, environ ...string) {
-		p := receive(t, nil)
-		cfg, err := config.LoadPush(append(environ, "FEEDBOX_PUSH_TO="+p.URL))
-		if err != nil {
-			t.Fatal(err)
-		}
-		stop := runs(t, func(given Params) fx.Option { return Push(cfg, given) })
-		got := p.await(t, keys*each)
-		stop()
-		for k := range keys {
-			var want []string
-			for n := 1; n <= each; n++ {
-				want = append(want, fmt.Sprintf("key%d-%d", k, n))
-			}
-			if ids := got[fmt.Sprint("key", k)]; !slices.Equal(ids, want) {
-				t.Errorf("key%d: %v, want %v", k, ids, want)
-			}
-		}
-	}
-	t.Run("rabbitmq", func(t *testing.T) {
-		server := servers.StartRabbitMQ(t)
-		client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := errors.Join(rabbitmq.Declare(t.Context(), client, "orders", rabbitmq.Group{Name: "billing", Queues: 1}), client.Close()); err != nil {
-			t.Fatal(err)
-		}
-		connection, err := amqp.Dial(server.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = connection.Close() }()
-		channel, err := connection.Channel()
-		for n := 1; n <= each && err == nil; n++ {
-			for k := range keys {
-				key := fmt.Sprint("key", k)
-				err = errors.Join(err, channel.PublishWithContext(t.Context(), "", "billing.0", false, false, amqp.Publishing{
-					MessageId: fmt.Sprintf("%s-%d", key, n), Type: "OrderPaid", Body: []byte(`{}`), Headers: amqp.Table{"partitionKey": key, "sequence": int64(n)},
-				}))
-			}
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		check(t, "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL="+server.URL, "FEEDBOX_PUSH_FROM=billing:1")
-	})
-	t.Run("sqs", func(t *testing.T) {
-		endpoint := servers.StartSQS(t)
-		t.Setenv("AWS_ACCESS_KEY_ID", "test")
-		t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
-		client, err := SQSClient(config.SQS{Region: "eu-west-1", Endpoint: config.Address(endpoint)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		queue, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: new("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := func(kind, value string) types.MessageAttributeValue {
-			return types.MessageAttributeValue{DataType: &kind, StringValue: &value}
-		}
-		for n := 1; n <= each; n++ {
-			for k := range keys {
-				key := fmt.Sprint("key", k)
-				id := fmt.Sprintf("%s-%d", key, n)
-				if _, err := client.SendMessage(t.Context(), &awssqs.SendMessageInput{
-					QueueUrl: queue.QueueUrl, MessageBody: new(`{}`), MessageGroupId: &key, MessageDeduplicationId: &id,
-					MessageAttributes: map[string]types.MessageAttributeValue{"partitionKey": text("String", key), "sequence": text("Number", fmt.Sprint(n)), "cloudEvents_id": text("String", id)},
-				}); err != nil {
-					t.Fatal(err)
+	for _, name := range []string{"rabbitmq", "sqs"} {
+		t.Run(name, func(t *testing.T) {
+			source := pushSources[name](t)
+			for n := range int64(each) {
+				for k := range keys {
+					source.send(fmt.Sprint("key", k), n+1)
 				}
 			}
-		}
-		check(t, "FEEDBOX_BROKER=sqs", "FEEDBOX_SQS_REGION=eu-west-1", "FEEDBOX_SQS_ENDPOINT="+endpoint, "FEEDBOX_PUSH_FROM="+*queue.QueueUrl)
-	})
+			p := receive(t, nil)
+			cfg, err := config.LoadPush(append(source.environ, "FEEDBOX_PUSH_TO="+p.URL))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stop := runs(t, func(given Params) fx.Option { return Push(cfg, given) })
+			got := p.await(t, keys*each)
+			stop()
+			for k := range keys {
+				var want []string
+				for n := 1; n <= each; n++ {
+					want = append(want, fmt.Sprintf("key%d-%d", k, n))
+				}
+				if ids := got[fmt.Sprint("key", k)]; !slices.Equal(ids, want) {
+					t.Errorf("key%d: %v, want %v", k, ids, want)
+				}
+			}
+		})
+	}
 }
 
 // The documents of a container reach the receiver in the order of their partition keys, and a second

@@ -223,7 +223,7 @@ func (d *Dispatcher) acquirePermit(ctx context.Context, m *Delivery) bool {
 // for the backoff. It reports whether the mark of k is still that of the inbox.
 func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, out consumer.Outcome, handlerFailed bool) (loaded bool) {
 	loaded = out.Err == nil || handlerFailed || IsWait(out.Err)
-	if handlerFailed && m.Context.Err() == nil {
+	if handlerFailed && m.Context.Err() == nil && !IsUnavailable(out.Err) {
 		m.handlerFailures++
 		if reason := d.deadLetterReason(m, out.Err); reason != nil {
 			loaded = d.refuse(ctx, k, m, &out, reason)

@@ -106,6 +106,20 @@ func (d *broker) want(t *testing.T, name string, got *[]string, after time.Durat
 	}
 }
 
+func TestUnavailableHandlerSpendsNoAttempts(t *testing.T) {
+	failures := 0
+	run(t, consumer.Options{Attempts: 2}, func(_ context.Context, e *consumer.Event) error {
+		if failures++; e.ID == "a1" && failures <= 5 {
+			return fmt.Errorf("store: %w", consumer.Unavailable(errors.New("the database does not answer")))
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1, 2)
+		d.want(t, "dead letters", &d.deadLetters, 10*time.Minute)
+		d.want(t, "handled", &d.handled, 0, "a1", "a1", "a1", "a1", "a1", "a1", "a2")
+	})
+}
+
 func TestFailedEventBlocksOnlyItsKey(t *testing.T) {
 	failures := 0
 	run(t, consumer.Options{Concurrency: 1}, func(_ context.Context, e *consumer.Event) error {

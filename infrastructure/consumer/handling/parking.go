@@ -35,8 +35,6 @@ const (
 	// wakePause is the least time between two wake-ups of a key by one process.
 	wakePause = 10 * time.Second
 	maxWoken  = 10_000
-	// parkedPrefix distinguishes marks of parked events from those of dead letters sent again.
-	parkedPrefix = "parked:"
 )
 
 // NewParking returns nil without a store. r must be initialized.
@@ -181,7 +179,7 @@ func (p *Parking) handleKey(ctx context.Context, g *relay.Group) (handled int, e
 // handle calls the handler up to drainTries times. The mark of the key is that of the last parked event,
 // so a mark of its own shows whether a parked event was handled.
 func (p *Parking) handle(ctx context.Context, k *KeyProcessor, e *consumer.Event) error {
-	e.Resubmission = parkedPrefix + idOf(e)
+	e.Park(idOf(e))
 	for e.DeliveryCount = 1; ; e.DeliveryCount++ {
 		if err := relay.Ended(ctx); err != nil {
 			return err
@@ -199,6 +197,8 @@ func (p *Parking) handle(ctx context.Context, k *KeyProcessor, e *consumer.Event
 			return &relay.Error{Class: relay.Outage, Reason: "interrupted", Err: out.Err}
 		case !handlerFailed:
 			return inboxFailed(out.Err)
+		case IsUnavailable(out.Err):
+			return &relay.Error{Class: relay.Outage, Reason: "handler_unavailable", Err: out.Err}
 		case final != nil:
 			return &relay.Error{Class: relay.Refused, Reason: final.Reason, Err: final}
 		case errors.Is(out.Err, consumer.Defer()):

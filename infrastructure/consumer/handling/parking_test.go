@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +74,29 @@ func TestRefusedEventParksItsKeyAndARetryHandlesItInOrder(t *testing.T) {
 	if closed, _ := store.Closed(t.Context()); len(closed) != 0 {
 		t.Errorf("keys %v are still parked", closed)
 	}
+}
+
+// A retry of parked events during an outage of the handler is repeated until the outage ends.
+func TestRetryOutlivesAnOutageOfTheHandler(t *testing.T) {
+	store, answer := parkedtest.NewMemory(), atomic.Pointer[error]{}
+	answer.Store(new(consumer.DeadLetter("unknown_schema", nil)))
+	run(t, consumer.Options{Park: store}, func(context.Context, *consumer.Event) error { return *answer.Load() }, func(d *broker) {
+		d.deliver("a", 1, 2)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		answer.Store(new(consumer.Unavailable(errors.New("the database does not answer"))))
+		intent(t, store, "a", relay.Intent{Verb: relay.VerbRetry})
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if g, err := store.Gate(t.Context(), "a"); err != nil || g.Intent == nil || g.Attempts != 0 || g.Events != 2 {
+			t.Errorf("gate during the outage %+v, %v", g, err)
+		}
+		d.mu.Lock()
+		d.handled = nil
+		d.mu.Unlock()
+		answer.Store(new(error))
+		d.want(t, "handled", &d.handled, time.Minute, "a1", "a2")
+	})
 }
 
 func parkedIDs(store *parkedtest.Memory, key string) (ids []string) {

@@ -106,6 +106,12 @@ func (r *Runner) Drain(ctx context.Context, done <-chan struct{}, cancel context
 	}
 }
 
+// IsUnavailable reports whether a handler's error says nothing about the event.
+func IsUnavailable(err error) bool {
+	_, ok := errors.AsType[*consumer.UnavailableError](err)
+	return ok && !IsFinal(err)
+}
+
 // IsFinal reports whether a handler's error dead-letters or defers its event, so that the event is
 // not retried.
 func IsFinal(err error) bool {

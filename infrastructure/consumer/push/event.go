@@ -45,9 +45,13 @@ func fromConsumer(e *consumer.Event, source string) Event {
 	if given, ok := e.Properties["cloudEvents_source"].(string); ok && source == "" {
 		source = given
 	}
+	resubmission := e.Resubmission
+	if e.WasParked() { // its receiver compares the sequence with that of the key, because it is in order
+		resubmission = ""
+	}
 	return Event{
 		ID: cmp.Or(e.ID, e.Key+"/"+strconv.FormatInt(e.Sequence, 10)), Source: cmp.Or(source, "/feedbox"), Type: cmp.Or(e.Action, "event"),
-		Time: e.CreatedAt, Key: e.Key, Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, Replaced: e.Replaced, Resubmission: e.Resubmission,
+		Time: e.CreatedAt, Key: e.Key, Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, Replaced: e.Replaced, Resubmission: resubmission,
 		Traceparent: e.Traceparent, Data: e.Body,
 	}
 }

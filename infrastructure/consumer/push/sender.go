@@ -54,7 +54,8 @@ type Sender struct {
 	stop     sync.Once
 }
 
-var errStopping = errors.New("push: stopping; the event is held by the broker")
+// errStopping says nothing about the event, so that it uses no attempt and ends no retry of parked events.
+var errStopping = consumer.Unavailable(errors.New("push: stopping; the event is held by the broker"))
 
 // New returns a sender. It does no I/O.
 func New(o Options) (*Sender, error) {

@@ -20,6 +20,10 @@ type Receiver struct {
 
 // Push is the configuration of feedbox push.
 type Push struct {
+	Store      Store
+	Cosmos     Cosmos    `envPrefix:"COSMOS_"`
+	Postgres   Postgres  `envPrefix:"POSTGRES_"`
+	Firestore  Firestore `envPrefix:"FIRESTORE_"`
 	Broker     Broker
 	ServiceBus ServiceBus `envPrefix:"SERVICEBUS_"`
 	RabbitMQ   RabbitMQ   `envPrefix:"RABBITMQ_"`
@@ -30,7 +34,8 @@ type Push struct {
 
 	From     string `env:"PUSH_FROM" doc:"where feedbox push receives events: a subscription of Service Bus as NAME or TOPIC/NAME, a group of RabbitMQ as NAME or NAME:QUEUES, the URL of a FIFO queue of SQS; default FEEDBOX_SQS_QUEUE_URL with SQS"`
 	Keys     int    `env:"PUSH_KEYS" envDefault:"256" min:"1" max:"10000" doc:"keys at a time, those with a held event included"`
-	Attempts int    `env:"PUSH_ATTEMPTS" envDefault:"0" min:"0" max:"1000000" doc:"failures (5xx, timeout) after which an event is dead-lettered, outages not counted; 0: it is held until the receiver accepts or refuses it"`
+	Attempts int    `env:"PUSH_ATTEMPTS" envDefault:"0" min:"0" max:"1000000" doc:"failures (5xx, timeout) after which an event is dead-lettered or parked, outages not counted; 0: it is held until the receiver accepts or refuses it"`
+	Park     string `env:"PUSH_PARK" check:"name" doc:"name under which feedbox push parks refused events and the later ones of their keys, in the store of FEEDBOX_STORE, for feedbox parked --consumer; all processes of a consumer need the same; default none: they are dead-lettered, and later events are sent"`
 
 	Process
 	settings
@@ -85,6 +90,10 @@ func LoadPush(environ []string) (*Push, error) {
 	}
 	if c.From == "" {
 		report.add(from, "is not set", "give a subscription, a group or the URL of a queue, or --from")
+	}
+	if c.Park != "" {
+		deriveEmulator(report, &c.Firestore, environ)
+		checkStore(report, c.Store, c.Cosmos, c.Postgres, c.Firestore)
 	}
 	checkReceiver(report, c.Receiver)
 	checkTelemetry(report, environ)

@@ -160,7 +160,7 @@ func (h *heldSession) nextMessage(ctx, locked context.Context) *message {
 func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 	out := &consumer.Outcome{Event: m.event}
 	h.p.runner.Received(ctx)
-	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && (!handlerFailed || !h.park(locked, out)) {
+	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && (!handlerFailed || handling.IsUnavailable(out.Err) || !h.park(locked, out)) {
 		return h.wait(ctx, locked, m, out)
 	}
 	previous, observed := h.observed, make(chan struct{})
@@ -223,7 +223,8 @@ func (h *heldSession) park(locked context.Context, out *consumer.Outcome) bool {
 	return true
 }
 
-// wait keeps a message that waits for an earlier one of its key, or whose inbox failed, with the lock held.
+// wait keeps a message that waits for an earlier one of its key, or whose inbox or handler is unavailable,
+// with the lock held.
 // It does not abandon it, because the broker would count that as a delivery. It reports whether the session
 // may continue. Otherwise the session is closed, which returns the message without a count.
 func (h *heldSession) wait(ctx, locked context.Context, m *message, out *consumer.Outcome) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
@@ -131,6 +132,31 @@ func TestOnlyRefusedEventsSpendDeliveries(t *testing.T) {
 			d.wantHandled(t, map[string][]string{"k": append(want, "k.3", "k.4", "k.6")})
 			if n := d.left(t); n != 0 {
 				t.Errorf("%d messages left", n)
+			}
+		})
+	}
+}
+
+// An error of consumer.Unavailable spends no delivery either, also of an event that would be parked.
+func TestUnavailableHandlerSpendsNoDeliveries(t *testing.T) {
+	for name, park := range map[string]consumer.ParkedStore{"dead letters": nil, "parked": parkedtest.NewMemory()} {
+		inBubble(t, func(t *testing.T, d *broker) {
+			d.publish(t, "k", 1, 2)
+			failures := 0
+			stop := d.run(t, subscriber.SessionOptions{Park: park, Attempts: 1}, func(_ context.Context, e *consumer.Event) error {
+				if e.DeliveryCount != 1 {
+					t.Errorf("%s: delivery %d of %s", name, e.DeliveryCount, e.ID)
+				}
+				if failures++; failures <= 8 {
+					return consumer.Unavailable(errors.New("the database does not answer"))
+				}
+				return nil
+			})
+			settle(10 * time.Minute)
+			stop()
+			d.wantHandled(t, map[string][]string{"k": append(slices.Repeat([]string{"k.1"}, 8), ids("k", 1, 2)...)})
+			if n := d.left(t); n != 0 {
+				t.Errorf("%s: %d messages left", name, n)
 			}
 		})
 	}
