@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/relay/relayport"
@@ -46,6 +47,43 @@ func (o *Operator) OfConsumer(name string) error {
 		o.Parked, o.ofConsumer = parked, true
 	}
 	return err
+}
+
+// Consumer returns an operator with the parked events of a consumer, over the connections of o.
+func (o *Operator) Consumer(name string) (*Operator, error) {
+	other := *o
+	return &other, other.OfConsumer(name)
+}
+
+// ConsumerKeys are the parked keys of a consumer.
+type ConsumerKeys struct {
+	Consumer string
+	Gates    []relay.Gate // at least one
+}
+
+// ConsumerKeys returns the parked keys of all consumers that park in the store, by their names.
+func (o *Operator) ConsumerKeys(ctx context.Context) (all []ConsumerKeys, err error) {
+	if o.store.ParkedBy == nil || o.store.ParkedOf == nil {
+		return nil, nil
+	}
+	names, err := o.store.ParkedBy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		parked, err := o.store.ParkedOf(name)
+		if err != nil {
+			return nil, err
+		}
+		gates, err := parked.Gates(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if len(gates) > 0 { // they may have opened meanwhile
+			all = append(all, ConsumerKeys{name, gates})
+		}
+	}
+	return all, nil
 }
 
 // errNoBroker is returned by use cases that send when the configuration names no broker.

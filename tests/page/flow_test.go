@@ -3,12 +3,20 @@
 package page
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"feedbox/application/relay"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/parked"
 )
 
 // Create a contact and follow its event; break an event, see its key parked while others
@@ -203,12 +211,68 @@ func TestKeyboardReachesAnAct(t *testing.T) {
 	b.sees("Noted: retry of all ranges")
 }
 
+// parkAsConsumer parks two events of each key, as a consumer does.
+func parkAsConsumer(t *testing.T, e endpoints, name string, keys ...string) {
+	t.Helper()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: e.CosmosEndpoint, Key: e.CosmosKey})
+	must(err)
+	t.Cleanup(client.Close)
+	container, err := client.NewContainer("contacts", "parked")
+	must(err)
+	relays, err := parked.NewStore(container)
+	must(err)
+	store, err := relays.Of(name)
+	must(err)
+	for _, key := range keys {
+		var events []relay.ParkedEvent
+		for n := int64(1); n <= 2; n++ {
+			event := consumer.Event{ID: fmt.Sprintf("%s-event-%d", key, n), Key: key, Action: "OrderPaid", Sequence: n, Body: []byte(`{"amount":0}`)}
+			document, err := handling.EncodeEvent(&event)
+			must(err)
+			events = append(events, relay.ParkedEvent{ID: event.ID, Key: key, Action: event.Action, Sequence: n, Document: document, InOrder: true, Reason: "held", ParkedAt: time.Now().UTC()})
+		}
+		events[0].Reason, events[0].Error, events[0].Attempts = "refused_422", "the receiver answered 422 Unprocessable Entity: amount is missing", 1
+		_, err := store.Park(t.Context(), key, events, &relay.Closing{Event: events[0].ID, Reason: events[0].Reason, Error: events[0].Error, At: time.Now().UTC()})
+		must(err)
+	}
+}
+
+// An operator finds the parked keys of a consumer, and corrects an event of one. No consumer runs here, so
+// the request stays noted.
+func TestParkedKeyOfAConsumerIsCorrected(t *testing.T) {
+	_, e := dev(t)
+	parkAsConsumer(t, e, "billing", "c1", "c2")
+	b := open(t, e.Page)
+	b.visit("/parked")
+	b.sees("Parked by consumers")
+	b.press("billing")
+	b.sees("Parked by billing")
+	b.becomes(`document.querySelectorAll("tr[id^=k-]").length === 2`)
+	b.click(`a[href="/parked/keys/c1?consumer=billing"]`)
+	b.sees("amount is missing")
+	b.press("Correct it …")
+	b.sees("Consumer billing handles the 2 waiting events")
+	b.finds(`document.getElementById("f-document")`, `e.value = e.value.replace('"amount": 0', '"amount": 7')`)
+	b.confirm("Store it and retry")
+	b.sees("The corrected document is stored")
+	b.sees("Noted: retry of c1")
+	b.visit("/parked/keys/c1?consumer=billing")
+	b.sees("retry requested")
+}
+
 // At 400 px only tables and pictures are wider than the screen; they scroll on their own.
 func TestPagesFitNarrowScreens(t *testing.T) {
 	_, e := dev(t)
+	parkAsConsumer(t, e, "billing", "c1", "c2")
 	b := open(t, e.Page)
 	b.do(chromedp.EmulateViewport(400, 800))
-	for _, path := range []string{"/", "/ranges", "/parked", "/events", "/members", "/doctor", "/try", "/acts", "/ranges/pause?lease=all"} {
+	for _, path := range []string{"/", "/ranges", "/parked", "/parked?consumer=billing", "/parked/keys/c1?consumer=billing", "/events", "/members", "/doctor", "/try", "/acts", "/ranges/pause?lease=all"} {
 		b.visit(path)
 		var width int
 		b.value(`document.documentElement.scrollWidth`, &width)

@@ -7,7 +7,7 @@
 //	             no view requested    a view requested in the last 10 s
 //	metrics      every 15 s           every 2 s
 //	leases, lag  -                    every 2 s, but at most a fifth of the time
-//	parked keys  -                    every 3 s, but at most a fifth of the time
+//	parked keys  -                    every 3 s, but at most a fifth of the time; those of consumers too
 //	dead letters -                    for each view, which is not live
 //
 // So the load on store and relays does not depend on the number of tabs. The exceptions are

@@ -28,7 +28,17 @@ type fake struct {
 	reads   atomic.Int64         // of leases
 	parked  atomic.Int64         // reads of parked keys
 	outage  atomic.Bool
+
+	consumers    []operator.ConsumerKeys
+	consumersErr error
+	consumer     operations.Port // of any consumer
 }
+
+func (f *fake) ConsumerKeys(context.Context) ([]operator.ConsumerKeys, error) {
+	return f.consumers, cmp.Or(f.consumersErr, f.err())
+}
+
+func (f *fake) Consumer(string) (operations.Port, error) { return f.consumer, nil }
 
 var errOutage = errors.New("no reply of the store")
 

@@ -2,6 +2,7 @@ package operations_test
 
 import (
 	"context"
+	"errors"
 	"html"
 	"net/http"
 	"net/http/httptest"
@@ -152,7 +153,7 @@ func TestTabsShareReads(t *testing.T) {
 }
 
 // green finds what says that all is well.
-var green = regexp.MustCompile(`class="(state|cell) good"|every key flows|Every key flows|no backlog|No relay yet|no relay has started|0 of 0|>0 <span class="unit">(transactions|keys)|>0 ms<`)
+var green = regexp.MustCompile(`class="(state|cell) good"|every key flows|Every key flows|No consumer has parked|no backlog|No relay yet|no relay has started|0 of 0|>0 <span class="unit">(transactions|keys)|>0 ms<`)
 
 // What was never read, or is not read now, is shown as unknown with the age of the last known
 // value, never as zero, empty or well.
@@ -392,6 +393,57 @@ func TestRewindUsesTheTimeOfItsPreview(t *testing.T) {
 	body := act(t, port, "/ranges/replay?lease=all&ago=10m", 5*time.Minute, "ranges rewind")
 	if len(port.rewound) != 1 || !port.rewound[0].Equal(port.planned[0]) {
 		t.Errorf("the preview has %v, the rewind %v:\n%s", port.planned, port.rewound, body)
+	}
+}
+
+// The parked keys of consumers are shown by consumer, and acts on them go to that consumer.
+func TestParkedKeysOfConsumersAreShown(t *testing.T) {
+	of := crowd(0, 3)
+	billing := &acting{fake: of}
+	port := crowd(1, 0)
+	port.consumers, port.consumer = []operator.ConsumerKeys{{Consumer: "billing", Gates: of.gates}}, of
+	of.line = []relay.ParkedEvent{{ID: "e1", Key: "key-00001", Sequence: 4, Attempts: 1, Reason: "too_large", Document: []byte(`{"id":"e1"}`)}}
+	get := serve(t, port)
+	for path, wants := range map[string][]string{
+		"/parked":                  {`<a href="/parked?consumer=billing">billing</a></td><td class="n">3</td><td class="n">9</td>`, "too_large (2), invalid_event (1)", "No key is parked by a relay."},
+		"/parked?consumer=billing": {"Parked by billing", "1 to 3 of 3", `href="/parked/keys/key-00001?consumer=billing"`, `href="/parked/retry-all?consumer=billing&amp;reason=too_large"`},
+		"/parked?consumer=billing&reason=invalid_event":           {"1 to 1 of 1"},
+		"/parked/keys/key-00001?consumer=billing":                 {"by billing", `href="/parked/retry?consumer=billing&amp;key=key-00001"`, `href="/parked/skip?consumer=billing&amp;event=e1&amp;key=key-00001"`, ">handled<"},
+		"/parked/retry?consumer=billing&key=key-00001":            {"Consumer billing handles the 3 waiting events"},
+		"/parked/retry-all?consumer=billing&reason=invalid_event": {"1 keys with 3 events. Consumer billing handles them"},
+	} {
+		body := get(path)
+		for _, want := range wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%s: %q is missing in\n%s", path, want, body)
+			}
+		}
+		if strings.Contains(path, "consumer=") && strings.Contains(body, "currently stored") {
+			t.Errorf("%s offers the events of the store", path)
+		}
+	}
+	port.consumer = billing
+	const want = "were handled in order"
+	for _, path := range []string{"/parked/retry?consumer=billing&key=k", "/parked/skip?consumer=billing&key=k&event=e1"} {
+		billing.after = []relay.Gate{{Key: "k", Events: 2, Attempts: 2}, {Key: "k", Events: 2, Attempts: 2}}
+		if body := act(t, port, path, 0, want); !strings.Contains(body, want) {
+			t.Errorf("%s: %q is missing in\n%s", path, want, body)
+		}
+	}
+}
+
+// If only the read of consumers fails, their keys are not known, and those of the relay are.
+func TestUnknownKeysOfConsumersAreNotShownAsNone(t *testing.T) {
+	port := crowd(1, 0)
+	port.consumersErr = errors.New("permission denied for table consumer_gates")
+	body := serve(t, port)("/parked")
+	for _, want := range []string{"Every key flows", "Not known: permission denied for table consumer_gates", "The parked keys of consumers are not known yet."} {
+		if !strings.Contains(body, want) {
+			t.Errorf("%q is missing in\n%s", want, body)
+		}
+	}
+	if strings.Contains(body, "No consumer has parked") {
+		t.Errorf("unknown keys are shown as none:\n%s", body)
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"feedbox/application/relay"
@@ -20,12 +22,25 @@ import (
 
 // parkedView is a page of the parked keys, with a summary by reason.
 type parkedView struct {
+	Consumer     string // whose keys these are; "" for the relay's
 	Read         Source
 	Reasons      []operator.Reason
 	Reason, Find string
 	Keys         []gateRow
 	Page         pageOf
 	Total        int
+
+	Consumers     []consumerRow // with parked keys; only with the keys of the relay
+	ConsumersRead Source
+}
+
+// consumerRow is a summary of the parked keys of a consumer.
+type consumerRow struct {
+	Name    string
+	Keys    int
+	Events  int64
+	Oldest  time.Time
+	Reasons []operator.Reason
 }
 
 type gateRow struct {
@@ -54,9 +69,20 @@ func gateState(g relay.Gate) (state, words string) {
 func (s *Operations) parked(r *http.Request) (any, error) {
 	p := s.reader.Latest(r.Context())
 	q := r.URL.Query()
-	v := parkedView{Read: p.Keys, Reasons: p.Reasons, Reason: q.Get("reason"), Find: strings.TrimSpace(q.Get("find")), Total: len(p.Gates)}
+	v := parkedView{Consumer: q.Get("consumer"), Read: p.Keys, Reasons: p.Reasons, Reason: q.Get("reason"), Find: strings.TrimSpace(q.Get("find"))}
+	gates := p.Gates
+	if v.Consumer == "" {
+		v.Consumers, v.ConsumersRead = consumerRows(p.Consumers), p.ConsumersRead
+	} else {
+		v.Read, gates = p.ConsumersRead, nil
+		if i := slices.IndexFunc(p.Consumers, func(c operator.ConsumerKeys) bool { return c.Consumer == v.Consumer }); i >= 0 {
+			gates = p.Consumers[i].Gates
+		}
+		v.Reasons = operator.Reasons(gates)
+	}
+	v.Total = len(gates)
 	var found []relay.Gate
-	for _, g := range p.Gates {
+	for _, g := range gates {
 		if v.Reason != "" && g.Closing.Reason != v.Reason || v.Find != "" && !strings.HasPrefix(g.Key, v.Find) {
 			continue
 		}
@@ -69,13 +95,41 @@ func (s *Operations) parked(r *http.Request) (any, error) {
 	return v, nil
 }
 
+func consumerRows(consumers []operator.ConsumerKeys) (rows []consumerRow) {
+	for _, c := range consumers {
+		row := consumerRow{Name: c.Consumer, Keys: len(c.Gates), Oldest: c.Gates[0].Closing.At, Reasons: operator.Reasons(c.Gates)} // the oldest is first
+		for _, r := range row.Reasons {
+			row.Events += r.Events
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// portOf returns the port to the parked keys that a query means: those of the relay, or of a consumer.
+func (s *Operations) portOf(q url.Values) (Port, error) {
+	if name := q.Get("consumer"); name != "" {
+		return s.o.Port.Consumer(name)
+	}
+	return s.o.Port, nil
+}
+
+// handles returns the subject and the verb of a sentence about parked events.
+func handles(q url.Values) string {
+	if name := q.Get("consumer"); name != "" {
+		return "Consumer " + name + " handles"
+	}
+	return "A relay sends"
+}
+
 type keyView struct {
 	gateRow
-	Line    []lineEvent
-	Skipped []skippedEvent
-	More    int64 // events held after those in Line
-	Limit   int
-	Next    int // a higher limit
+	Consumer string // "" for a key of the relay
+	Line     []lineEvent
+	Skipped  []skippedEvent
+	More     int64 // events held after those in Line
+	Limit    int
+	Next     int // a higher limit
 }
 
 type lineEvent struct {
@@ -103,14 +157,18 @@ func (s *Operations) key(r *http.Request) (any, error) {
 	if err != nil || limit < 1 || limit > lineMax {
 		limit = lineDefault
 	}
-	key := r.PathValue("key")
-	return s.keys.get(strconv.Itoa(limit)+" "+key, func() (keyView, error) {
-		found, err := s.o.Port.ParkedKey(r.Context(), key, limit)
+	key, q := r.PathValue("key"), r.URL.Query()
+	port, err := s.portOf(q)
+	if err != nil {
+		return nil, err
+	}
+	return s.keys.get(strconv.Itoa(limit)+" "+q.Get("consumer")+"/"+key, func() (keyView, error) { // no name has a slash
+		found, err := port.ParkedKey(r.Context(), key, limit)
 		if err != nil {
 			return keyView{}, notParkedRefusal(key, err)
 		}
 		v := newKeyView(&found)
-		v.Limit, v.More, v.Next = limit, max(0, found.Gate.Events-int64(len(found.Line))), min(lineMax, 5*limit)
+		v.Consumer, v.Limit, v.More, v.Next = q.Get("consumer"), limit, max(0, found.Gate.Events-int64(len(found.Line))), min(lineMax, 5*limit)
 		return v, nil
 	})
 }
@@ -159,11 +217,15 @@ func indented(document []byte) (text string, truncated bool) {
 
 func (s *Operations) previewEdit(ctx context.Context, q url.Values) (*page.Preview, error) {
 	key, event := q.Get("key"), q.Get("event")
-	g, err := s.o.Port.Gate(ctx, key)
+	port, err := s.portOf(q)
+	if err != nil {
+		return nil, err
+	}
+	g, err := port.Gate(ctx, key)
 	if err != nil {
 		return nil, notParkedRefusal(key, err)
 	}
-	m, err := s.o.Port.ReadEditable(ctx, key, event)
+	m, err := port.ReadEditable(ctx, key, event)
 	if fault.Is(err, fault.NotFound) {
 		return nil, &page.Refusal{Status: http.StatusNotFound, Title: "The event is no longer stored", Detail: "It has expired, or was removed. The parked event can only be sent unchanged, or skipped.", Next: "Go back to the key."}
 	}
@@ -171,14 +233,14 @@ func (s *Operations) previewEdit(ctx context.Context, q url.Values) (*page.Previ
 		return nil, err
 	}
 	p := &page.Preview{
-		Summary: fmt.Sprintf("The document replaces the stored one. Then a relay sends the %d waiting events in order, each as currently stored.", g.Events),
-		Facts:   []page.Fact{{Name: "key", Value: key}, {Name: "event", Value: event}},
+		Summary: fmt.Sprintf("The document replaces the stored one. %s the %d waiting events in order after that.", handles(q), g.Events),
+		Facts:   keyFacts(q, page.Fact{Name: "event", Value: event}),
 		Stamp:   m.Version, Warning: m.Trouble,
 	}
 	text := q.Get("document")
 	if text == "" {
 		text, _ = indented(m.Document)
-	} else if trouble := s.o.Port.CheckEdit(key, event, []byte(text)); trouble != "" {
+	} else if trouble := port.CheckEdit(key, event, []byte(text)); trouble != "" {
 		return nil, &page.Refusal{Status: http.StatusUnprocessableEntity, Title: "The corrected document cannot be sent", Detail: trouble + ". Nothing was stored.", Next: "Go back and correct it; your input is still there."}
 	} else {
 		p.Warning = ""
@@ -189,13 +251,25 @@ func (s *Operations) previewEdit(ctx context.Context, q url.Values) (*page.Previ
 
 func (s *Operations) doEdit(ctx context.Context, o *page.Order) error {
 	key, event := o.Values.Get("key"), o.Values.Get("event")
-	m, err := s.o.Port.ReadEditable(ctx, key, event)
+	port, err := s.portOf(o.Values)
 	if err != nil {
 		return err
+	}
+	m, err := port.ReadEditable(ctx, key, event)
+	if err != nil {
+		return err
+	}
+	if o.Values.Get("consumer") != "" {
+		gate, err := port.ReplaceParked(ctx, key, event, []byte(o.Values.Get("document")), m.Version, relay.Intent{Verb: relay.VerbRetry, By: o.Who, Note: o.Why})
+		if err != nil {
+			return err
+		}
+		o.Say("The corrected document is stored.")
+		return s.await(ctx, port, o, gate, relay.VerbRetry)
 	}
 	if err := s.o.Port.ReplaceEvent(ctx, key, event, []byte(o.Values.Get("document")), m.Version); err != nil {
 		return err
 	}
 	o.Say("The corrected document is stored.")
-	return s.noteAndWait(ctx, o, key, relay.Intent{Verb: relay.VerbRetry, By: o.Who, Note: o.Why, FromStore: true})
+	return s.noteAndWait(ctx, port, o, key, relay.Intent{Verb: relay.VerbRetry, By: o.Who, Note: o.Why, FromStore: true})
 }

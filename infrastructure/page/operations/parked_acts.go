@@ -15,7 +15,8 @@ import (
 	"feedbox/infrastructure/page"
 )
 
-// parkedActs returns the acts on parked keys. The query names the key or the reason.
+// parkedActs returns the acts on parked keys. The query names the key or the reason, and the consumer
+// unless the keys are those of the relay.
 func (s *Operations) parkedActs() []page.Act {
 	return []page.Act{
 		{Path: "retry", Title: "Retry a parked key", Verb: "Retry", Preview: s.previewRetry, Do: s.doRetry},
@@ -29,7 +30,7 @@ func (s *Operations) parkedActs() []page.Act {
 func notParkedRefusal(key string, err error) error {
 	if fault.Is(err, fault.NotFound) {
 		return &page.Refusal{
-			Status: http.StatusNotFound, Title: "The key is not parked", Detail: "The events of " + key + " are sent, or the key does not exist.",
+			Status: http.StatusNotFound, Title: "The key is not parked", Detail: "The events of " + key + " flow, or the key does not exist.",
 			Next: "See its timeline, or the list of parked keys.",
 		}
 	}
@@ -38,21 +39,27 @@ func notParkedRefusal(key string, err error) error {
 
 func (s *Operations) previewRetry(ctx context.Context, q url.Values) (*page.Preview, error) {
 	key := q.Get("key")
-	g, err := s.o.Port.Gate(ctx, key)
+	port, err := s.portOf(q)
+	if err != nil {
+		return nil, err
+	}
+	g, err := port.Gate(ctx, key)
 	if err != nil {
 		return nil, notParkedRefusal(key, err)
 	}
 	p := &page.Preview{
-		Summary: fmt.Sprintf("A relay sends the %d waiting events in order, as they were parked. Then the key flows again.", g.Events),
-		Facts: []page.Fact{
-			{Name: "key", Value: key},
-			{Name: "waiting events", Value: fmt.Sprint(g.Events)},
-			{Name: "parked for", Value: g.Closing.Reason},
-			{Name: "attempts so far", Value: fmt.Sprint(g.Attempts)},
-		},
-		Stamp:  g.Version,
-		Fields: []page.Field{fromStoreField(q)},
+		Summary: fmt.Sprintf("%s the %d waiting events in order, as they were parked. Then the key flows again.", handles(q), g.Events),
+		Facts: keyFacts(q,
+			page.Fact{Name: "waiting events", Value: fmt.Sprint(g.Events)},
+			page.Fact{Name: "parked for", Value: g.Closing.Reason},
+			page.Fact{Name: "attempts so far", Value: fmt.Sprint(g.Attempts)},
+		),
+		Stamp: g.Version,
 	}
+	if q.Get("consumer") != "" { // its events are in no store but that of parked events
+		return p, nil
+	}
+	p.Fields = []page.Field{fromStoreField(q)}
 	if q.Get("store") == "" {
 		return p, nil
 	}
@@ -70,6 +77,15 @@ func (s *Operations) previewRetry(ctx context.Context, q url.Values) (*page.Prev
 	return p, nil
 }
 
+// keyFacts returns the facts of a key that a query names, with more.
+func keyFacts(q url.Values, more ...page.Fact) []page.Fact {
+	facts := []page.Fact{{Name: "key", Value: q.Get("key")}}
+	if name := q.Get("consumer"); name != "" {
+		facts = append(facts, page.Fact{Name: "consumer", Value: name})
+	}
+	return append(facts, more...)
+}
+
 // fromStoreField lets a retry send the stored events in place of the parked ones.
 func fromStoreField(q url.Values) page.Field {
 	return page.Field{Name: "store", Label: "Send each event as currently stored", Kind: "check", Value: q.Get("store"), Hint: "after a correction in the store"}
@@ -84,40 +100,53 @@ func listed(ids []string) string {
 
 func (s *Operations) doRetry(ctx context.Context, o *page.Order) error {
 	key := o.Values.Get("key")
-	return s.noteAndWait(ctx, o, key, relay.Intent{Verb: relay.VerbRetry, By: o.Who, Note: o.Why, FromStore: o.Values.Get("store") != ""})
+	port, err := s.portOf(o.Values)
+	if err != nil {
+		return err
+	}
+	return s.noteAndWait(ctx, port, o, key, relay.Intent{Verb: relay.VerbRetry, By: o.Who, Note: o.Why, FromStore: o.Values.Get("store") != ""})
 }
 
 const (
-	// waitForRelay bounds how long an act waits until a relay has carried out an intent.
+	// waitForRelay bounds how long an act waits until a relay or a consumer has carried out an intent.
 	waitForRelay = time.Minute
 	gatePoll     = 300 * time.Millisecond
 )
 
-// noteAndWait notes an intent and waits until a relay has carried it out, because the page
+// noteAndWait notes an intent and waits until a relay or the consumer has carried it out, because the page
 // itself never sends parked events.
-func (s *Operations) noteAndWait(ctx context.Context, o *page.Order, key string, intent relay.Intent) error {
-	before, err := s.o.Port.Note(ctx, key, intent)
+func (s *Operations) noteAndWait(ctx context.Context, port Port, o *page.Order, key string, intent relay.Intent) error {
+	before, err := port.Note(ctx, key, intent)
 	if err != nil {
 		return notParkedRefusal(key, err)
 	}
-	o.Say(fmt.Sprintf("Noted: %s of %s. %d events are waiting.", intent.Verb, key, before.Events))
-	o.Next("See the key", "/parked/keys/"+url.PathEscape(key))
+	return s.await(ctx, port, o, before, intent.Verb)
+}
+
+// await waits until the intent of a gate was carried out.
+func (s *Operations) await(ctx context.Context, port Port, o *page.Order, before relay.Gate, verb relay.Verb) error {
+	key, party, query := before.Key, "relay", ""
+	if name := o.Values.Get("consumer"); name != "" {
+		party, query = "consumer", "?consumer="+url.QueryEscape(name)
+	}
+	o.Say(fmt.Sprintf("Noted: %s of %s. %d events are waiting.", verb, key, before.Events))
+	o.Next("See the key", "/parked/keys/"+url.PathEscape(key)+query)
 	defer func() { s.keys.forget(); s.timelines.forget(); s.reader.refresh() }()
 	bounded, cancel := context.WithTimeout(ctx, waitForRelay)
 	defer cancel()
 	for {
-		g, err := s.o.Port.Gate(bounded, key)
+		g, err := port.Gate(bounded, key)
 		switch {
 		case fault.Is(err, fault.NotFound):
 			o.Progress(before.Events, before.Events)
-			o.Say("Done: the events were sent in order, and the key flows again.")
+			o.Say("Done: the events were " + map[string]string{"relay": "sent", "consumer": "handled"}[party] + " in order, and the key flows again.")
 			o.Next("See the timeline of the key", "/life/"+url.PathEscape(key))
 			return nil
 		case bounded.Err() != nil: // reported below
 		case err != nil:
 			return err
 		case g.Intent == nil && g.Attempts > before.Attempts:
-			return &page.Refusal{Status: http.StatusConflict, Title: "The key stays parked", Detail: g.Error, Next: "Correct the event in the store, then retry from the store."}
+			return &page.Refusal{Status: http.StatusConflict, Title: "The key stays parked", Detail: g.Error, Next: "Correct the event, then retry the key."}
 		default:
 			o.Progress(max(0, before.Events-g.Events), before.Events)
 		}
@@ -127,14 +156,18 @@ func (s *Operations) noteAndWait(ctx context.Context, o *page.Order, key string,
 			if ctx.Err() != nil {
 				return errors.New("this process is stopping; the request stays noted")
 			}
-			o.Say(fmt.Sprintf("No relay finished within %s. The request stays noted.", waitForRelay))
+			o.Say(fmt.Sprintf("No %s finished within %s. The request stays noted.", party, waitForRelay))
 			return nil
 		}
 	}
 }
 
 func (s *Operations) previewRetryAll(ctx context.Context, q url.Values) (*page.Preview, error) {
-	gates, err := s.o.Port.GatesFor(ctx, q.Get("reason"))
+	port, err := s.portOf(q)
+	if err != nil {
+		return nil, err
+	}
+	gates, err := port.GatesFor(ctx, q.Get("reason"))
 	if err != nil {
 		return nil, err
 	}
@@ -144,10 +177,12 @@ func (s *Operations) previewRetryAll(ctx context.Context, q url.Values) (*page.P
 		events += r.Events
 	}
 	p := &page.Preview{
-		Summary:  fmt.Sprintf("%d keys with %d events are sent, in order within each key. Keys do not wait for each other.", len(gates), events),
+		Summary:  fmt.Sprintf("%d keys with %d events. %s them in order within each key. Keys do not wait for each other.", len(gates), events, handles(q)),
 		Facts:    []page.Fact{{Name: "keys", Value: fmt.Sprint(len(gates))}, {Name: "events", Value: fmt.Sprint(events)}},
 		Template: "reasons.html", Data: reasons, Stamp: fmt.Sprint(len(gates), events),
-		Fields: []page.Field{fromStoreField(q)},
+	}
+	if q.Get("consumer") == "" {
+		p.Fields = []page.Field{fromStoreField(q)}
 	}
 	if len(gates) == 0 {
 		p.Blocked = "No key is parked for this reason."
@@ -159,54 +194,72 @@ func (s *Operations) previewRetryAll(ctx context.Context, q url.Values) (*page.P
 }
 
 func (s *Operations) doRetryAll(ctx context.Context, o *page.Order) error {
-	gates, err := s.o.Port.GatesFor(ctx, o.Values.Get("reason"))
+	port, err := s.portOf(o.Values)
+	if err != nil {
+		return err
+	}
+	gates, err := port.GatesFor(ctx, o.Values.Get("reason"))
 	if err != nil {
 		return err
 	}
 	intent := relay.Intent{Verb: relay.VerbRetry, By: o.Who, Note: o.Why, FromStore: o.Values.Get("store") != ""}
 	total, done := int64(len(gates)), int64(0)
-	err = s.o.Port.NoteAll(ctx, gates, intent, func(relay.Gate) { done++; o.Progress(done, total) })
+	err = port.NoteAll(ctx, gates, intent, func(relay.Gate) { done++; o.Progress(done, total) })
 	s.reader.refresh()
 	if err != nil {
 		return err
 	}
-	o.Say(fmt.Sprintf("Noted: retry of %d keys. Relays start within seconds; the list of parked keys shows the rest.", done))
-	to := "/parked"
-	if reason := o.Values.Get("reason"); reason != "" {
-		to += "?reason=" + url.QueryEscape(reason)
+	o.Say(fmt.Sprintf("Noted: retry of %d keys. Their processes start within seconds; the list of parked keys shows the rest.", done))
+	rest := url.Values{}
+	for _, name := range []string{"consumer", "reason"} {
+		if value := o.Values.Get(name); value != "" {
+			rest.Set(name, value)
+		}
 	}
-	o.Next("See the remaining keys", to)
+	to := url.URL{Path: "/parked", RawQuery: rest.Encode()}
+	o.Next("See the remaining keys", to.String())
 	return nil
 }
 
 func (s *Operations) previewSkip(ctx context.Context, q url.Values) (*page.Preview, error) {
 	key, event := q.Get("key"), q.Get("event")
-	if err := s.o.Port.FirstInLine(ctx, key, event); err != nil {
+	port, err := s.portOf(q)
+	if err != nil {
+		return nil, err
+	}
+	if err := port.FirstInLine(ctx, key, event); err != nil {
 		return nil, notParkedRefusal(key, err)
 	}
-	found, err := s.o.Port.ParkedKey(ctx, key, 2)
+	found, err := port.ParkedKey(ctx, key, 2)
 	if err != nil {
 		return nil, notParkedRefusal(key, err)
 	}
 	first := found.Line[0]
+	done, gap := "sent", "Consumers will find a gap in the sequence."
+	if q.Get("consumer") != "" {
+		done, gap = "handled", "The effect of the event is missing in the consumer."
+	}
 	return &page.Preview{
-		Summary: fmt.Sprintf("The event is never sent. The %d later events are sent in order.", found.Gate.Events-1),
-		Facts: []page.Fact{
-			{Name: "key", Value: key},
-			{Name: "event", Value: event},
-			{Name: "action", Value: first.Action},
-			{Name: "sequence", Value: fmt.Sprint(first.Sequence)},
-			{Name: "error", Value: first.Error},
-		},
-		Warning: "Consumers will find a gap in the sequence. The document stays in the record of the key.",
+		Summary: fmt.Sprintf("The event is never %s. The %d later events are %s in order.", done, found.Gate.Events-1, done),
+		Facts: keyFacts(q,
+			page.Fact{Name: "event", Value: event},
+			page.Fact{Name: "action", Value: first.Action},
+			page.Fact{Name: "sequence", Value: fmt.Sprint(first.Sequence)},
+			page.Fact{Name: "error", Value: first.Error},
+		),
+		Warning: gap + " The document stays in the record of the key.",
 		Typed:   event[:min(8, len(event))], Stamp: found.Gate.Version,
 	}, nil
 }
 
 func (s *Operations) doSkip(ctx context.Context, o *page.Order) error {
 	key, event := o.Values.Get("key"), o.Values.Get("event")
-	if err := s.o.Port.FirstInLine(ctx, key, event); err != nil {
+	port, err := s.portOf(o.Values)
+	if err != nil {
+		return err
+	}
+	if err := port.FirstInLine(ctx, key, event); err != nil {
 		return notParkedRefusal(key, err)
 	}
-	return s.noteAndWait(ctx, o, key, relay.Intent{Verb: relay.VerbSkip, Event: event, By: o.Who, Note: o.Why})
+	return s.noteAndWait(ctx, port, o, key, relay.Intent{Verb: relay.VerbSkip, Event: event, By: o.Who, Note: o.Why})
 }

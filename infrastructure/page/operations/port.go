@@ -20,6 +20,8 @@ type Port interface {
 	PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]operator.Resend, error)
 	Rewind(ctx context.Context, from time.Time, leases ...string) error
 	Diagnose(ctx context.Context, o operator.DoctorOptions)
+	// Consumer returns a Port to the parked keys of a consumer.
+	Consumer(name string) (Port, error)
 }
 
 // Watcher has the reads of the Reader.
@@ -30,6 +32,7 @@ type Watcher interface {
 	NewSnapshot(at time.Time, leases []changefeed.Lease, paused bool, lags map[string]changefeed.RangeLag) operator.Snapshot
 	EventTTL() time.Duration
 	GatesFor(ctx context.Context, reason string) ([]relay.Gate, error)
+	ConsumerKeys(ctx context.Context) ([]operator.ConsumerKeys, error)
 }
 
 // Keys has the use cases of single keys.
@@ -45,6 +48,7 @@ type Keys interface {
 	ReadEditable(ctx context.Context, key, id string) (operator.EditableEvent, error)
 	CheckEdit(key, id string, document []byte) string
 	ReplaceEvent(ctx context.Context, key, id string, document []byte, version string) error
+	ReplaceParked(ctx context.Context, key, id string, document []byte, version string, intent relay.Intent) (relay.Gate, error)
 	PlanKeyReplay(ctx context.Context, key string, window time.Duration) (*operator.KeyReplay, error)
 	SendKey(ctx context.Context, plan *operator.KeyReplay, progress func(events int)) error
 }
@@ -100,6 +104,11 @@ func (o operatorPort) Hosts(ctx context.Context) ([]changefeed.Host, error) {
 
 func (o operatorPort) Lag(ctx context.Context) ([]changefeed.RangeLag, error) {
 	return o.Lags(ctx)
+}
+
+func (o operatorPort) Consumer(name string) (Port, error) {
+	other, err := o.Operator.Consumer(name)
+	return operatorPort{other}, err
 }
 
 func (o operatorPort) Gate(ctx context.Context, key string) (relay.Gate, error) {

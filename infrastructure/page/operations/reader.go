@@ -28,20 +28,22 @@ const (
 
 // Overview is an immutable copy of the latest reads.
 type Overview struct {
-	Ranges      Source // of the next four
-	Snapshot    operator.Snapshot
-	Paused      bool // all relays are
-	Hosts       []changefeed.Host
-	Moves       []Move // the latest first
-	Keys        Source // of the next two
-	Gates       []relay.Gate
-	Reasons     []operator.Reason
-	MetricsRead Source // of the next four; fails if any process does not answer
-	metrics     metricsSum
-	rates       [seriesCount]float64
-	sendTook    time.Duration // mean of one batch
-	delivery    time.Duration // mean from creation to acceptance
-	consumed    consumed      // per second
+	Ranges        Source // of the next four
+	Snapshot      operator.Snapshot
+	Paused        bool // all relays are
+	Hosts         []changefeed.Host
+	Moves         []Move // the latest first
+	Keys          Source // of the next two
+	Gates         []relay.Gate
+	Reasons       []operator.Reason
+	ConsumersRead Source // of the next one
+	Consumers     []operator.ConsumerKeys
+	MetricsRead   Source // of the next four; fails if any process does not answer
+	metrics       metricsSum
+	rates         [seriesCount]float64
+	sendTook      time.Duration // mean of one batch
+	delivery      time.Duration // mean from creation to acceptance
+	consumed      consumed      // per second
 }
 
 // Move is a change of ownership.
@@ -138,7 +140,7 @@ func (r *Reader) Latest(ctx context.Context) Overview {
 		p := r.overview
 		r.mu.Unlock()
 		scraped := len(r.metrics) == 0 || p.MetricsRead.Tried.After(woken)
-		if p.Ranges.Tried.After(woken) && p.Keys.Tried.After(woken) && scraped || !time.Now().Before(deadline) {
+		if p.Ranges.Tried.After(woken) && p.Keys.Tried.After(woken) && p.ConsumersRead.Tried.After(woken) && scraped || !time.Now().Before(deadline) {
 			return p
 		}
 		select {
@@ -174,10 +176,28 @@ func (r *Reader) readParked(ctx context.Context) {
 	}
 	reasons := operator.Reasons(gates)
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.overview.Keys.note(began, err)
 	if err == nil {
 		r.overview.Gates, r.overview.Reasons = gates, reasons
+	}
+	r.mu.Unlock()
+	r.readConsumers(ctx)
+}
+
+// readConsumers is a read of its own: it may fail alone, and the keys of the relay must not wait for it.
+func (r *Reader) readConsumers(ctx context.Context) {
+	began := time.Now()
+	consumers, err := r.port.ConsumerKeys(ctx)
+	for _, c := range consumers {
+		for i := range c.Gates {
+			c.Gates[i].Error, c.Gates[i].Closing.Error = shortened(c.Gates[i].Error), shortened(c.Gates[i].Closing.Error)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.overview.ConsumersRead.note(began, err)
+	if err == nil {
+		r.overview.Consumers = consumers
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 )
 
 // Store holds the events of a relay, its leases and its parked events. All fields but Markers,
-// ParkedOf, Upkeep, MaxItems, Waits and Held are required.
+// ParkedOf, ParkedBy, Upkeep, MaxItems, Waits and Held are required.
 type Store struct {
 	// Name identifies the store in metrics and probes, such as "cosmos".
 	Name string
@@ -25,6 +25,8 @@ type Store struct {
 	Parked Parked
 	// ParkedOf returns the parked events of a consumer, for operators. Default: consumers park elsewhere.
 	ParkedOf func(consumer string) (Parked, error)
+	// ParkedBy returns the names of the consumers with parked keys, sorted. Default: as ParkedOf.
+	ParkedBy func(ctx context.Context) ([]string, error)
 	// Markers keeps the name of the processor that owns Parked, in the same place as Parked. It
 	// may be that of Leases only if Leases and Parked are always in one place. Default: none, so
 	// that no second processor is refused.

@@ -1,6 +1,7 @@
 package firestore
 
 import (
+	"context"
 	"errors"
 
 	"feedbox/infrastructure/relay/relayport"
@@ -25,5 +26,8 @@ func NewRelayStore(db *DB, contract document.EventContract, ranges int) (relaypo
 		Name: StoreName, Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: Records{DB: db}, Decoder: decoder},
 		Leases: Leases{DB: db}, Markers: Leases{DB: db}, Parked: parked.Store{Records: Parked{DB: db}}, Verify: db.Verify,
 		ParkedOf: func(consumer string) (relayport.Parked, error) { return ParkedOf(db, consumer) },
+		ParkedBy: func(ctx context.Context) ([]string, error) {
+			return parked.Consumers(ctx, Parked{DB: db, gates: collectionConsumerGates})
+		},
 	}, nil
 }

@@ -2,6 +2,8 @@ package firestore_test
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"feedbox/application/relay/parkedtest"
@@ -36,6 +38,14 @@ func TestParkedStore(t *testing.T) {
 	})
 	if keys, err := relays.Closed(t.Context()); err != nil || len(keys) > 0 {
 		t.Errorf("a relay sees the parked keys %v of consumers, %v", keys, err)
+	}
+	store, err := firestore.NewRelayStore(db, document.EventContract{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := store.ParkedBy(t.Context())
+	if err != nil || len(names) == 0 || !slices.IsSorted(names) || slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, "consumer") || strings.Contains(name, "/") }) {
+		t.Errorf("consumers with parked keys: %q, %v", names, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"time"
@@ -46,6 +47,9 @@ func NewRelayStore(db *DB, o *RelayStoreOptions) (relayport.Store, error) {
 		Name: StoreName, Feed: feed, Decoder: decoder, Events: recordstore.Events{Store: Records{DB: db}, Decoder: decoder},
 		Leases: Leases{DB: db}, Markers: Leases{DB: db}, Parked: parked.Store{Records: Parked{DB: db}}, Verify: db.Verify,
 		ParkedOf: func(consumer string) (relayport.Parked, error) { return ParkedOf(db, consumer) },
-		Upkeep:   Upkeep{DB: db, Log: cmp.Or(o.Log, slog.Default()), Held: feed.Held}.Run, Held: feed.Held, MaxItems: feedPage, Waits: true,
+		ParkedBy: func(ctx context.Context) ([]string, error) {
+			return parked.Consumers(ctx, Parked{DB: db, consumer: true})
+		},
+		Upkeep: Upkeep{DB: db, Log: cmp.Or(o.Log, slog.Default()), Held: feed.Held}.Run, Held: feed.Held, MaxItems: feedPage, Waits: true,
 	}, nil
 }

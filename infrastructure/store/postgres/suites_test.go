@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +39,14 @@ func TestParkedStore(t *testing.T) {
 	})
 	if keys, err := relays.Closed(t.Context()); err != nil || len(keys) > 0 {
 		t.Errorf("a relay sees the parked keys %v of consumers, %v", keys, err)
+	}
+	store, err := postgres.NewRelayStore(db, &postgres.RelayStoreOptions{Ranges: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := store.ParkedBy(t.Context())
+	if err != nil || len(names) == 0 || !slices.IsSorted(names) || slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, "consumer") || strings.Contains(name, "/") }) {
+		t.Errorf("consumers with parked keys: %q, %v", names, err)
 	}
 }
 

@@ -87,7 +87,7 @@ func NewStore(client *azcosmos.Client, o *Options) (relayport.Store, error) {
 	s.Decoder = decoder
 	s.Events, err = cosmos.NewEventStore(data, decoder)
 	own, err1 := parked.NewStore(aside)
-	s.Parked, s.ParkedOf = own, func(consumer string) (relayport.Parked, error) { return own.Of(consumer) }
+	s.Parked, s.ParkedOf, s.ParkedBy = own, func(consumer string) (relayport.Parked, error) { return own.Of(consumer) }, own.Consumers
 	leases, err3 := cosmosfeed.NewLeaseStore(client, given.Database, given.Leases)
 	markers, err4 := cosmosfeed.NewLeaseStore(client, given.Database, given.Parked) // the same form of record, with an ETag
 	s.Leases, s.Markers = leases, markers

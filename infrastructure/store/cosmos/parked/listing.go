@@ -223,6 +223,19 @@ func (s *Store) SetIntent(ctx context.Context, key string, intent relay.Intent) 
 	}
 }
 
+// Consumers returns the names of the consumers with parked keys in the container, sorted.
+func (s *Store) Consumers(ctx context.Context) (names []string, err error) {
+	const prefix = typeGate + ":" // of the types of gates of consumers
+	err = s.query(ctx, "list consumers with parked keys", everyKey, "SELECT c.type FROM c WHERE STARTSWITH(c.type, @type)", prefix, func(raw []byte) error {
+		var found struct{ Type string }
+		err := json.Unmarshal(raw, &found)
+		names = append(names, strings.TrimPrefix(found.Type, prefix))
+		return err
+	})
+	slices.Sort(names)
+	return slices.Compact(names), err
+}
+
 // Skipped returns the records of the skipped events of key, in their order.
 func (s *Store) Skipped(ctx context.Context, key string) ([]relay.Skipped, error) {
 	var skipped []relay.Skipped

@@ -3,6 +3,7 @@ package parked_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,6 +84,10 @@ func TestStore(t *testing.T) {
 	}
 	if gates, err := relays.Gates(t.Context()); err != nil || len(gates) > 0 {
 		t.Errorf("a relay sees the gates %v of consumers, %v", gates, err)
+	}
+	names, err := relays.Consumers(t.Context())
+	if err != nil || len(names) == 0 || !slices.IsSorted(names) || slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, "consumer") || strings.Contains(name, ":") }) {
+		t.Errorf("consumers with parked keys: %q, %v", names, err)
 	}
 }
 

@@ -60,7 +60,23 @@ func OfConsumer(name string, r Records) (Store, error) {
 	if name == "" || strings.Contains(name, "/") {
 		return Store{}, errors.New("parked events of a consumer: its name must not be empty or contain a slash")
 	}
-	return Store{Records: scoped{r, "consumer/" + name + "/"}}, nil
+	return Store{Records: scoped{r, consumerPrefix + name + "/"}}, nil
+}
+
+// consumerPrefix begins the keys of the records of consumers.
+const consumerPrefix = "consumer/"
+
+// Consumers returns the names of the consumers with parked keys in the records of OfConsumer, sorted.
+func Consumers(ctx context.Context, r Records) (names []string, err error) {
+	gates, err := r.Gates(ctx, false)
+	for _, g := range gates {
+		if rest, ok := strings.CutPrefix(g.Key, consumerPrefix); ok {
+			name, _, _ := strings.Cut(rest, "/")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
 }
 
 // scoped are the records whose keys have a prefix, which its callers do not see.
