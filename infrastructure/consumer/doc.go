@@ -35,7 +35,7 @@
 //
 // An event is parked if the handler returns [DeadLetter], or has failed Options.Attempts times. Other keys
 // are not affected. The broker holds none of the parked events, so they neither expire there nor count
-// against its limits. Operators use feedbox parked with --consumer: ls, show, retry, skip. A retry or skip
+// against its limits. Operators use feedbox parked with --consumer: ls, show, retry, edit, skip. A retry or skip
 // is an intent on the gate, which the owner of the key carries out; package handling explains how it is
 // found. Gates and parked events are those of the relay (package relay), in one of its stores:
 // postgres.ParkedOf, firestore.ParkedOf, or Of of package cosmos/parked.
