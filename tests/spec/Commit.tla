@@ -77,11 +77,12 @@ Throttled(i) == \* refused for the moment; the request is not applied
 ReadBack(i, answered) == \* ContainerContext.readBack, of the document that was refused
   /\ c[i].step = "read back"
   /\ LET own == IF WithEvent THEN Name(i) \in events ELSE content = Name(i)
-         result == IF ~answered THEN "unknown" ELSE IF own THEN "stored" ELSE "refused" IN
-     c' = [c EXCEPT ![i].result = result, ![i].step = "end"]
+         again == ~answered /\ c[i].sent < Attempts \* without an answer the batch is sent again
+         result == IF ~answered THEN IF again THEN "none" ELSE "unknown" ELSE IF own THEN "stored" ELSE "refused" IN
+     c' = [c EXCEPT ![i].result = result, ![i].step = IF again THEN "send" ELSE "end", ![i].unknown = @ \/ ~answered]
   /\ UNCHANGED <<etag, content, events, applied>>
 
-Again(i) == \* the next commit; requests of the one before no longer matter to the client
+Again(i) == \* the next commit, after all requests of the one before have arrived
   /\ c[i].step = "end" /\ c[i].flying = 0 /\ c[i].commit < Commits
   /\ c' = [c EXCEPT ![i] = New(c[i].commit + 1)]
   /\ UNCHANGED <<etag, content, events, applied>>

@@ -101,9 +101,9 @@ TraceInit == Start({First}) /\ at = 1 /\ asked = {}
 TraceNext ==
   /\ at <= Len(Trace)
   /\ \E x \in {Trace[at]} : \* a value, which a prime does not change
-     /\ PrintT(at) /\ Line(x)
+     /\ PrintT(<<1, at>>) /\ Line(x)
      /\ asked' = IF x[1] # "asks" THEN asked ELSE IF x[3] THEN asked \cup {x[2]} ELSE asked \ {x[2]}
   /\ at' = at + 1
-  /\ at = Len(Trace) => PrintT("explained")
+  /\ at = Len(Trace) => PrintT(<<"explained", 1>>)
 Explained == TraceInit /\ [][TraceNext]_<<vars, at, asked>>
 =============================================================================

@@ -55,13 +55,15 @@ NoSession == [on |-> FALSE, read |-> 0, reached |-> 0, handled |-> {}, known |->
 Calm == [failing |-> {}, refused |-> {}, blamed |-> {}, paused |-> FALSE, probe |-> "none"]
 NewLease(h) == [at |-> 0, reached |-> 0, term |-> None, lost |-> FALSE, history |-> h, inc |-> inc.number]
 
-Init ==
-  /\ log = <<>> /\ next = 1 /\ inc = [number |-> 1, term |-> 1]
+InitFrom(tx) ==
+  /\ log = <<>> /\ next = tx /\ inc = [number |-> 1, term |-> 1]
   /\ lease = [at |-> 0, reached |-> 0, term |-> None, lost |-> FALSE, history |-> 1, inc |-> 1]
   /\ s = NoSession /\ br = Calm
   /\ gate = [k \in Keys |-> Open]
   /\ got = <<>> /\ late = <<>> /\ skipped = {} /\ direct = FALSE /\ mended = FALSE
   /\ used = [send |-> 0, crash |-> 0, cut |-> 0, restart |-> 0, skip |-> 0, drop |-> 0]
+
+Init == InitFrom(1)
 
 Use(kind, max) == used[kind] < max /\ used' = [used EXCEPT ![kind] = @ + 1]
 

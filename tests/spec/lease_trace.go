@@ -40,23 +40,32 @@ type recording struct {
 }
 
 func readRecording(file string) (*recording, error) {
+	all, err := readSteps[steps.Step](file)
+	if err != nil {
+		return nil, err
+	}
+	r := &recording{by: map[string]map[string]*call{}, learned: map[string]int{}, steps: all}
+	r.pair()
+	r.resolve()
+	return r, nil
+}
+
+// readSteps reads a recording of any kind.
+func readSteps[S any](file string) (all []S, err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	r := &recording{by: map[string]map[string]*call{}, learned: map[string]int{}}
 	for in := json.NewDecoder(bufio.NewReader(f)); ; {
-		var s steps.Step
+		var s S
 		switch err := in.Decode(&s); {
 		case errors.Is(err, io.EOF):
-			r.pair()
-			r.resolve()
-			return r, nil
+			return all, nil
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		r.steps = append(r.steps, s)
+		all = append(all, s)
 	}
 }
 
@@ -208,6 +217,11 @@ type behavior struct {
 }
 
 func (b *behavior) add(i int, kind string, args ...any) {
+	b.lines[i] = append(b.lines[i], line(kind, args...))
+}
+
+// line returns a line of a trace.
+func line(kind string, args ...any) string {
 	var line strings.Builder
 	fmt.Fprintf(&line, "<<%q", kind)
 	for _, a := range args {
@@ -223,7 +237,7 @@ func (b *behavior) add(i int, kind string, args ...any) {
 		}
 	}
 	line.WriteString(">>")
-	b.lines[i] = append(b.lines[i], line.String())
+	return line.String()
 }
 
 // tla is text of a module.

@@ -3,7 +3,7 @@
 //	go run ./tests/spec            the bounded part that CI runs
 //	go run ./tests/spec -nightly   all configurations
 //	go run ./tests/spec -mutants   each change of mutants.txt must violate the rule it names
-//	go run ./tests/spec -traces 3  recorded runs of the simulation must be behaviors of Lease.tla
+//	go run ./tests/spec -traces 3  recorded runs of the simulations must be behaviors of the modules
 //
 // It prints states, depth and time of each configuration, and fails if a result is not the
 // expected one. It needs Java and Maven; without them it reports that and checks nothing.
@@ -38,10 +38,10 @@ func run(ctx context.Context, args []string) int {
 	mutate := flags.Bool("mutants", false, "check the mutants only")
 	only := flags.String("only", "", "check what matches this regexp only")
 	verbose := flags.Bool("v", false, "print the behavior of each violation")
-	traces := flags.Int("traces", 0, "record this number of simulated runs and compare them with Lease.tla only; with -mutants: of mutants of the code")
+	traces := flags.Int("traces", 0, "only record this number of runs of each simulation and compare them with the modules; with -mutants: runs of mutants of the code")
 	system := flags.Bool("system", false, "with -traces: record the simulation of the whole system, too")
 	seed := flags.Int("seed", 1, "the first of them")
-	folder := flags.String("recordings", "", "compare the recordings in this folder with Lease.tla only")
+	folder := flags.String("recordings", "", "only compare the recordings in this folder with the modules")
 	if flags.Parse(args) != nil {
 		return 2
 	}

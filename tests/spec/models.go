@@ -220,6 +220,14 @@ Commits = 2
 WithEvent = TRUE`,
 	},
 	{
+		name: "commit/three attempts", module: "Commit", nightly: true, invariants: commitRules,
+		constants: `
+Clients = {1, 2}
+Attempts = 3
+Commits = 1
+WithEvent = TRUE`,
+	},
+	{
 		name: "commit/without events", module: "Commit", invariants: commitRules, expect: "RefusedIsNot",
 		constants: `
 Clients = {1, 2}

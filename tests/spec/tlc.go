@@ -77,7 +77,7 @@ func (t *tlc) check(ctx context.Context, c check) (r result) {
 	began := time.Now()
 	defer func() { r.took = time.Since(began) }()
 	module, config := c.model.configuration()
-	out, err := t.run(ctx, map[string]string{c.model.module + ".tla": c.source, "MC.tla": module, "MC.cfg": config})
+	out, err := t.run(ctx, map[string]string{c.model.module + ".tla": c.source, "MC.tla": module, "MC.cfg": config}, "-XX:+UseParallelGC")
 	if all := statesFound.FindAllStringSubmatch(out, -1); len(all) > 0 {
 		last := all[len(all)-1]
 		r.states, r.distinct = last[1], last[2]

@@ -20,15 +20,16 @@ import (
 
 // explanation is the result of comparing a recording with the specification.
 type explanation struct {
-	name    string
-	steps   int // of the recording
-	length  int // lines of the behavior
-	at      int // the line that no action explains; 0 if all are explained
-	line    string
-	context []string // the lines before
-	rule    string   // that the step violates, if it is known
-	took    time.Duration
-	err     error
+	name      string
+	steps     int // of the recording
+	length    int // lines of all behaviors
+	behaviors int
+	at        int // the line that no action explains; 0 if all are explained
+	line      string
+	context   []string // the lines before
+	rule      string   // that the step violates, if it is known
+	took      time.Duration
+	err       error
 }
 
 func (e *explanation) String() string {
@@ -115,26 +116,60 @@ func (b *behavior) ranges(leases []string) map[string][]string {
 }
 
 var (
-	lineTried    = regexp.MustCompile(`(?m)^(\d+)\n`)
+	lineTried    = regexp.MustCompile(`(?m)^<<(\d+), (\d+)>>\n`)
 	ruleViolated = regexp.MustCompile(`<<"violates", "(.*)">>`)
 )
 
-// explain compares a recording with Lease.tla.
+// trace is a recording as TLC checks it.
+type trace struct {
+	modules        []string
+	module, config string
+	names          []string   // of the behaviors
+	lines          [][]string // of each behavior
+	steps          int        // of the recording
+}
+
+// translate reads a recording. The name of the file begins with its kind.
+func translate(file string) (*trace, error) {
+	switch kind, _, _ := strings.Cut(filepath.Base(file), "-"); kind {
+	case "relay":
+		all, err := readSteps[steps.RelayStep](file)
+		t := &trace{modules: []string{"Relay.tla", "RelayTrace.tla"}, steps: len(all)}
+		t.module, t.config, t.names, t.lines = relayModule(all)
+		return t, err
+	case "commit":
+		all, err := readSteps[steps.CommitStep](file)
+		t := &trace{modules: []string{"Commit.tla", "CommitTrace.tla"}, steps: len(all)}
+		t.module, t.config, t.names, t.lines = commitModule(all)
+		return t, err
+	}
+	r, err := readRecording(file)
+	if err != nil {
+		return nil, err
+	}
+	b := behave(r)
+	t := &trace{modules: []string{"Lease.tla", "LeaseTrace.tla"}, lines: [][]string{b.trace()}, names: []string{""}, steps: len(r.steps)}
+	t.module, t.config = b.module(t.lines[0])
+	return t, nil
+}
+
+// traceOptions are Java's for a trace. It has a few thousand states, so the second compiler would
+// cost more than it saves: half of the time.
+var traceOptions = []string{"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xss64m"}
+
+// explain compares a recording with its specification.
 func (t *tlc) explain(ctx context.Context, file string) (e explanation) {
 	began := time.Now()
 	e.name = strings.TrimSuffix(filepath.Base(file), ".jsonl")
 	defer func() { e.took = time.Since(began) }()
-	r, err := readRecording(file)
+	r, err := translate(file)
 	if err != nil {
 		e.err = err
 		return e
 	}
-	b := behave(r)
-	lines := b.trace()
-	e.steps, e.length = len(r.steps), len(lines)
-	module, config := b.module(lines)
-	files := map[string]string{"MC.tla": module, "MC.cfg": config}
-	for _, name := range []string{"Lease.tla", "LeaseTrace.tla"} {
+	e.steps, e.behaviors = r.steps, len(r.lines)
+	files := map[string]string{"MC.tla": r.module, "MC.cfg": r.config}
+	for _, name := range r.modules {
 		text, err := os.ReadFile(filepath.Join("tests", "spec", name))
 		if err != nil {
 			e.err = err
@@ -142,37 +177,60 @@ func (t *tlc) explain(ctx context.Context, file string) (e explanation) {
 		}
 		files[name] = string(text)
 	}
-	out, err := t.run(ctx, files)
-	if strings.Contains(out, "\"explained\"") {
-		return e
+	out, err := t.run(ctx, files, traceOptions...)
+	last := make([]int, len(r.lines)) // the last line that was tried
+	for _, tried := range lineTried.FindAllStringSubmatch(out, -1) {
+		b, _ := strconv.Atoi(tried[1]) // the regexp admits digits only
+		at, _ := strconv.Atoi(tried[2])
+		last[b-1] = max(last[b-1], at)
 	}
-	tried := lineTried.FindAllStringSubmatch(out, -1)
-	if err != nil || len(tried) == 0 || !strings.Contains(out, "No error has been found") {
-		out = lineTried.ReplaceAllString(out, "")
-		e.err = fmt.Errorf("%w: %s", cmp.Or(err, errors.New("TLC ended early")), out[max(0, len(out)-800):])
-		return e
+	for b, lines := range r.lines {
+		e.length += len(lines)
+		switch {
+		case e.at > 0 || strings.Contains(out, fmt.Sprintf("<<\"explained\", %d>>", b+1)):
+		case err != nil || last[b] == 0 || !strings.Contains(out, "No error has been found"):
+			out = lineTried.ReplaceAllString(out, "")
+			e.err = fmt.Errorf("behavior %s: %w: %s", r.names[b], cmp.Or(err, errors.New("TLC ended early")), out[max(0, len(out)-800):])
+			return e
+		default:
+			e.at, e.line, e.context = last[b], lines[last[b]-1], lines[max(0, last[b]-30):last[b]]
+			if r.names[b] != "" {
+				e.line += " of " + r.names[b]
+			}
+		}
 	}
-	e.at, _ = strconv.Atoi(tried[len(tried)-1][1]) // the regexp admits digits only
-	e.line = lines[e.at-1]
-	e.context = lines[max(0, e.at-30):e.at]
-	if rule := ruleViolated.FindStringSubmatch(out); rule != nil {
+	if rule := ruleViolated.FindStringSubmatch(out); rule != nil && e.at > 0 {
 		e.rule = rule[1]
 	}
 	return e
 }
 
-// record runs seeds of the simulation of hosts and records them in a folder. With an overlay, which
-// is a mutant, tests may fail. It returns the recordings, those of failed seeds first.
-func record(ctx context.Context, dir, overlay string, first, seeds int) (files []string, err error) {
-	args := []string{"test", "-count=1", "-run=^TestSimulation$", "-timeout=10m"}
+// simulation is a test that records its seeds.
+type simulation struct {
+	name, pkg string
+	variable  string // of its first seed; with S appended, of their number
+	more      []string
+}
+
+var simulations = []simulation{
+	{name: "hosts", pkg: "./changefeed", variable: "CHANGEFEED_SEED"},
+	{name: "relays", pkg: "./infrastructure/relay/relayservice", variable: "RELAY_SEED"},
+	{name: "commits", pkg: "./infrastructure/store/cosmos", variable: "COMMIT_SEED"},
+	{name: "system", pkg: "./tests/sim", variable: "SIM_SEED", more: []string{"SIM_MINUTES=2"}},
+}
+
+// record records seeds of a simulation in a folder. With an overlay, which is a mutant, tests may
+// fail. It returns the recordings, those of failed seeds first.
+func (s *simulation) record(ctx context.Context, dir, overlay string, first, seeds int) (files []string, err error) {
+	args := []string{"test", "-count=1", "-run=^TestSimulation$", "-timeout=30m"}
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
 	}
-	test := exec.CommandContext(ctx, "go", append(args, "./changefeed")...)
-	test.Env = append(os.Environ(), steps.Folder+"="+dir, fmt.Sprint("CHANGEFEED_SEED=", first), fmt.Sprint("CHANGEFEED_SEEDS=", seeds))
+	test := exec.CommandContext(ctx, "go", append(args, s.pkg)...)
+	test.Env = slices.Concat(os.Environ(), []string{steps.Folder + "=" + dir, fmt.Sprint(s.variable, "=", first), fmt.Sprint(s.variable, "S=", seeds)}, s.more)
 	out, err := test.CombinedOutput()
 	if err != nil && overlay == "" {
-		return nil, fmt.Errorf("record: %w: %s", err, out)
+		return nil, fmt.Errorf("record %s: %w: %s", s.name, err, out)
 	}
 	files, err = filepath.Glob(filepath.Join(dir, "*.jsonl"))
 	if len(files) == 0 {
@@ -189,33 +247,24 @@ func record(ctx context.Context, dir, overlay string, first, seeds int) (files [
 	return files, err
 }
 
-// recordSystem records seeds of the simulation of the whole system.
-func recordSystem(ctx context.Context, dir string, first, seeds int) error {
-	test := exec.CommandContext(ctx, "go", "test", "-count=1", "-run=^TestSimulation$", "-timeout=30m", "./tests/sim")
-	test.Env = append(os.Environ(), steps.Folder+"="+dir, fmt.Sprint("SIM_SEED=", first), fmt.Sprint("SIM_SEEDS=", seeds), "SIM_MINUTES=2")
-	if out, err := test.CombinedOutput(); err != nil {
-		return fmt.Errorf("record: %w: %s", err, out)
-	}
-	return nil
-}
-
-// traces records seeds of the simulation of hosts, and of that of the whole system, and compares them
-// with the specification.
+// traces records seeds of the simulations and compares them with the specification.
 func (t *tlc) traces(ctx context.Context, first, seeds int, system, verbose bool) int {
 	failed := 0
 	const batch = 25 // bounds the size of the recordings on disk
 	for from := first; from < first+seeds; from += batch {
 		dir, err := os.MkdirTemp(t.dir, "steps-")
-		if err == nil {
-			n := min(batch, first+seeds-from)
-			_, err = record(ctx, dir, "", from, n)
-			if err == nil && system {
-				err = recordSystem(ctx, dir, from, n)
-			}
-		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			failed = 1
+			return 1
+		}
+		for _, s := range simulations {
+			if s.name == "system" && !system {
+				continue
+			}
+			if _, err := s.record(ctx, dir, "", from, min(batch, first+seeds-from)); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				failed = 1
+			}
 		}
 		failed = max(failed, t.compare(ctx, dir, verbose))
 		if err := os.RemoveAll(dir); err != nil {
@@ -232,10 +281,10 @@ func (t *tlc) compare(ctx context.Context, dir string, verbose bool) int {
 		fmt.Fprintln(os.Stderr, "no recordings in", dir)
 		return 1
 	}
-	began, recorded, lines, failed := time.Now(), 0, 0, 0
+	began, recorded, behaviors, lines, failed := time.Now(), 0, 0, 0, 0
 	for _, file := range files {
 		e := t.explain(ctx, file)
-		recorded, lines = recorded+e.steps, lines+e.length
+		recorded, behaviors, lines = recorded+e.steps, behaviors+e.behaviors, lines+e.length
 		if e.err != nil || e.at > 0 {
 			failed++
 			fmt.Println(strings.Join(e.context, "\n"))
@@ -244,7 +293,7 @@ func (t *tlc) compare(ctx context.Context, dir string, verbose bool) int {
 			fmt.Printf("%-34s %10d steps %6d lines %6.1fs  %s\n", e.name, e.steps, e.length, e.took.Seconds(), &e)
 		}
 	}
-	fmt.Printf("%d recordings with %d steps, %d lines: %d not explained, in %s\n", len(files), recorded, lines, failed, time.Since(began).Round(time.Second))
+	fmt.Printf("%d recordings with %d steps, %d behaviors of %d lines: %d not explained, in %s\n", len(files), recorded, behaviors, lines, failed, time.Since(began).Round(time.Second))
 	return min(failed, 1)
 }
 
@@ -258,12 +307,18 @@ func (t *tlc) codeMutants(ctx context.Context, match *regexp.Regexp) int {
 	}
 	passed, failed := 0, 0
 	for line := range strings.Lines(string(text)) {
-		line, code := strings.CutPrefix(strings.TrimSpace(line), "code: ")
+		line, code := strings.CutPrefix(strings.TrimSpace(line), "code of ")
+		of, line, _ := strings.Cut(line, ": ")
 		name, rule, _ := strings.Cut(line, " ")
-		if !code || !match.MatchString(name) {
+		if !code || !match.MatchString(of+"/"+name) {
 			continue
 		}
-		e := t.codeMutant(ctx, name, strings.TrimSpace(rule))
+		i := slices.IndexFunc(simulations, func(s simulation) bool { return s.name == of })
+		if i < 0 {
+			fmt.Fprintf(os.Stderr, "mutants.txt: there is no simulation of %s\n", of)
+			return 1
+		}
+		e := t.codeMutant(ctx, &simulations[i], name, strings.TrimSpace(rule))
 		refused := e.err == nil && e.at > 0
 		if refused {
 			passed++
@@ -278,7 +333,7 @@ func (t *tlc) codeMutants(ctx context.Context, match *regexp.Regexp) int {
 
 // codeMutant returns the first refusal of recordings with a mutant. rule is the rule or the kind of
 // line to expect; other refusals count only if it is empty.
-func (t *tlc) codeMutant(ctx context.Context, name, rule string) (e explanation) {
+func (t *tlc) codeMutant(ctx context.Context, s *simulation, name, rule string) (e explanation) {
 	dir, err := os.MkdirTemp(t.dir, "mutant-")
 	if err != nil {
 		return explanation{err: err}
@@ -289,7 +344,7 @@ func (t *tlc) codeMutant(ctx context.Context, name, rule string) (e explanation)
 		return explanation{err: fmt.Errorf("%w: %s", err, out)}
 	}
 	const seeds, most = 60, 5 // most mutants break the rules of the simulation, too: those seeds come first
-	files, err := record(ctx, dir, filepath.Join(dir, "overlay.json"), 1, seeds)
+	files, err := s.record(ctx, dir, filepath.Join(dir, "overlay.json"), 1, seeds)
 	if err != nil {
 		return explanation{err: err}
 	}
@@ -301,8 +356,9 @@ func (t *tlc) codeMutant(ctx context.Context, name, rule string) (e explanation)
 	return e
 }
 
-// run runs TLC on the files of one configuration, for at most half an hour.
-func (t *tlc) run(ctx context.Context, files map[string]string) (out string, err error) {
+// run runs TLC on the files of one configuration, for at most half an hour. TLC unpacks its own modules
+// into the folder for temporary files, where two runs at the same time would delete each other's.
+func (t *tlc) run(ctx context.Context, files map[string]string, options ...string) (out string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Minute)
 	defer cancel()
 	dir, err := os.MkdirTemp(t.dir, "run-")
@@ -315,8 +371,8 @@ func (t *tlc) run(ctx context.Context, files map[string]string) (out string, err
 			return "", err
 		}
 	}
-	java := exec.CommandContext(ctx, "nice", "-n", "19", "java", "-Xmx2g", "-XX:+UseParallelGC", "-cp", t.jar, "tlc2.TLC",
-		"-workers", "1", "-metadir", filepath.Join(dir, "states"), "MC")
+	args := slices.Concat([]string{"-n", "19", "java", "-Xmx2g", "-Djava.io.tmpdir=" + dir}, options, []string{"-cp", t.jar, "tlc2.TLC", "-workers", "1", "-metadir", filepath.Join(dir, "states"), "MC"})
+	java := exec.CommandContext(ctx, "nice", args...)
 	java.Dir = dir
 	text, err := java.CombinedOutput()
 	if err != nil && ctx.Err() != nil {

@@ -23,7 +23,8 @@ var checks = map[string]check{
 		files:    []string{"tests/module", "tests/adopter"},
 	},
 	"spec": {
-		packages: []string{"./tests/spec/...", "./changefeed/..."}, // it records runs of the processor
+		// It records runs of the processor, of the relay and of commits.
+		packages: []string{"./tests/spec/...", "./changefeed/...", "./infrastructure/relay/relayservice", "./infrastructure/store/cosmos"},
 		files:    []string{"tests/spec"},
 		tools:    []string{"java --version", "mvn --version"},
 	},

@@ -80,20 +80,29 @@ func New() *Log {
 const Folder = "FEEDBOX_STEPS"
 
 // Write writes the recording to a file of the folder, one step a line.
-func (l *Log) Write(name string) (err error) {
+func (l *Log) Write(name string) error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	all := make([]any, len(l.steps))
+	for i := range l.steps {
+		all[i] = &l.steps[i]
+	}
+	return write(name, all)
+}
+
+// write writes steps to a file of the folder, one a line.
+func write(name string, steps []any) error {
 	f, err := os.Create(filepath.Join(os.Getenv(Folder), name+".jsonl"))
 	if err != nil {
 		return err
 	}
 	out := bufio.NewWriter(f)
 	encoder := json.NewEncoder(out)
-	for i := range l.steps {
-		err = errors.Join(err, encoder.Encode(&l.steps[i]))
+	for _, s := range steps {
+		err = errors.Join(err, encoder.Encode(s))
 	}
 	return errors.Join(err, out.Flush(), f.Close())
 }
