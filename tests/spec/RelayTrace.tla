@@ -63,8 +63,8 @@ Back(to, history) == \* a rewind or a restart was applied
   /\ UNCHANGED <<log, next, inc, br, gate, got, late, skipped, direct, mended, used, owner, listed, asked, drawn, flight, brs, blame, turned>>
 Inherits(to, done, filled, history) == \* a child of a split, or the lease of a gap
   /\ Holds("CheckpointSafe: ahead of the lease before", to <= lease.at /\ done <= Max(lease.at, ahead))
-  /\ Holds("the lease of a gap has another history", history = lease.history)
-  /\ lease' = [lease EXCEPT !.at = to]
+  /\ Holds("the lease of a gap has another history", history = lease.history \/ (filled /\ to = 0))
+  /\ lease' = IF history = lease.history THEN [lease EXCEPT !.at = to] ELSE NewLease(history)
   /\ ahead' = done
   /\ s' = NoSession /\ owner' = "none" /\ listed' = FALSE
   /\ flight' = {[f EXCEPT !.old = TRUE] : f \in flight}
