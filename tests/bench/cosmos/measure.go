@@ -56,21 +56,26 @@ func Measure(ctx context.Context, r *measure.Run) (err error) {
 	if err != nil {
 		return err
 	}
+	same, err := s.start(ctx, "-tls", "-floor", "-headers")
+	if err != nil {
+		return err
+	}
 	if err := emulator.fill(ctx, stored); err != nil {
 		return err
 	}
 	for _, kind := range kinds {
 		r.Step("%s, %d rounds", kind.name, rounds)
-		if _, err := measure.Alternate(ctx, 1, floor.turn(length, kind.op), emulator.turn(length, kind.op)); err != nil {
+		if _, err := measure.Alternate(ctx, 1, floor.turn(length, kind.op), same.turn(length, kind.op), emulator.turn(length, kind.op)); err != nil {
 			return err // of the warm-up
 		}
-		sums, err := measure.Alternate(ctx, rounds, floor.turn(length, kind.op), emulator.turn(length, kind.op))
+		sums, err := measure.Alternate(ctx, rounds, floor.turn(length, kind.op), same.turn(length, kind.op), emulator.turn(length, kind.op))
 		if err != nil {
 			return err
 		}
-		under, over := sums[0], sums[1]
+		under, headers, over := sums[0], sums[1], sums[2]
 		f := measure.Cost(kind.name, measure.Micros(over.PerOperation()), "µs CPU").Over(measure.Micros(under.PerOperation())).
-			Using(over.PerOperation(), under.PerOperation()).Noting("server only; %.0f op/s, floor %.0f", over.Rate(), under.Rate())
+			Using(over.PerOperation(), under.PerOperation()).Noting("server only; %.2f times the floor with the same headers; %.0f op/s, floor %.0f",
+			float64(over.PerOperation())/float64(headers.PerOperation()), over.Rate(), under.Rate())
 		if kind.goal != 0 {
 			f = f.Wants(measure.RatioAtMost(kind.goal))
 		}

@@ -17,17 +17,18 @@ import (
 
 func main() {
 	floor := flag.Bool("floor", false, "be the floor")
+	headers := flag.Bool("headers", false, "give the replies of the floor the headers of the emulator's")
 	secure := flag.Bool("tls", false, "serve over TLS")
 	dir := flag.String("data-dir", "", "keep the data here, with fsync")
 	partitions := flag.Int("partitions", 1, "physical partitions of the container")
 	flag.Parse()
-	if err := serve(*floor, *secure, *dir, *partitions); err != nil {
+	if err := serve(*floor, *headers, *secure, *dir, *partitions); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func serve(floor, secure bool, dir string, partitions int) error {
+func serve(floor, headers, secure bool, dir string, partitions int) error {
 	// The emulator's key serves for both.
 	emulator, err := cosmosemu.Start(&cosmosemu.Options{TLS: secure, DataDir: dir})
 	if err != nil {
@@ -40,7 +41,7 @@ func serve(floor, secure bool, dir string, partitions int) error {
 	}
 	endpoint := emulator.Endpoint()
 	if floor {
-		if endpoint, err = serveFloor(secure); err != nil {
+		if endpoint, err = serveFloor(secure, headers); err != nil {
 			return err
 		}
 	}
