@@ -13,7 +13,7 @@ import (
 	"feedbox/tests/testkit"
 )
 
-func init() { everyPair = true }
+const everyPair = true
 
 // Relay, API, store and broker are killed with -9 repeatedly under load, and consumers stop
 // and start. Every acknowledged change is stored and arrives in order, and the inbox passes

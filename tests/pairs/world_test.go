@@ -29,9 +29,6 @@ type world struct {
 	ledger   servers.Ledger
 }
 
-// everyPair makes eachPair run all pairs; set with the build tag faults.
-var everyPair bool
-
 // eachPair runs a test on each pair. Without the tag faults it runs only three pairs, which have each
 // store and each of the first three brokers, because ten pairs take a minute of two processors.
 func eachPair(t *testing.T, test func(t *testing.T, s storeKind, b brokerKind)) {

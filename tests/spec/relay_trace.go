@@ -209,7 +209,7 @@ func (b *relayBehavior) answer(s *steps.RelayStep) {
 func (b *relayBehavior) write(s *steps.RelayStep) {
 	r := s.Record
 	live := r != nil && r.State == ""
-	if r == nil || !live && !(r.State == "split" && s.Lease == b.bounds) {
+	if r == nil || !live && (r.State != "split" || s.Lease != b.bounds) {
 		return // a lease that was deleted, or is not or no longer that of the key
 	}
 	if b.history[r.History] == 0 {

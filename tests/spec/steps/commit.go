@@ -126,7 +126,7 @@ func (t *commitTransport) get(r *http.Request, id string, fate Fate) (reply *htt
 		if err = fate.Lose; err != nil {
 			return s
 		}
-		if reply, err = t.next.Do(r); err != nil {
+		if reply, err = t.next.Do(r); err != nil { //nolint:bodyclose // the caller reads it
 			return s
 		}
 		status, etag := reply.StatusCode, reply.Header.Get("etag")
@@ -187,7 +187,7 @@ func (t *commitTransport) arrive(ctx context.Context, r *http.Request, body []by
 	t.log.Do(func() CommitStep {
 		sent := r.Clone(ctx)
 		sent.Body, sent.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-		if reply, err = t.next.Do(sent); err != nil {
+		if reply, err = t.next.Do(sent); err != nil { //nolint:bodyclose // the caller reads it
 			kind = "lost"
 			return CommitStep{}
 		}

@@ -46,7 +46,7 @@ func (s recordedParked) call(ctx context.Context, step RelayStep, do func(step *
 }
 
 func (s recordedParked) Closed(ctx context.Context) (keys []string, err error) {
-	err = s.call(ctx, RelayStep{Do: "listed"}, func(step *RelayStep) (err error) {
+	err = s.call(ctx, RelayStep{Do: "listed"}, func(*RelayStep) (err error) {
 		keys, err = s.Parked.Closed(ctx)
 		return err
 	})

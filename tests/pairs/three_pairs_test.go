@@ -1,0 +1,5 @@
+//go:build !faults
+
+package pairs
+
+const everyPair = false // see eachPair
