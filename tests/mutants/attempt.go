@@ -62,11 +62,16 @@ func attempt(ctx context.Context, tree string, m *mutant, o options) result {
 		return r
 	}
 	for _, t := range m.kills {
-		run := goTest(ctx, tree, t, overlay, o)
+		test, failed := build(ctx, tree, t, overlay, dir, o)
+		if failed != nil {
+			r.verdict, r.detail = failed.verdict(), r.detail+failed.output
+			continue
+		}
+		run := test.run(ctx)
 		r.detail += run.output
 		v := run.verdict()
 		if v == killed {
-			again := goTest(ctx, tree, t, overlay, o)
+			again := test.run(ctx)
 			if again.verdict() != killed {
 				v, r.detail = unsteady, r.detail+"\nthe second time ("+string(again.verdict())+"):\n"+again.output
 			}
@@ -104,9 +109,9 @@ func baseline(ctx context.Context, tree string, chosen []*mutant, o options) (ma
 	broken := map[*mutant]string{}
 	for _, key := range order {
 		began := time.Now()
-		run := goTest(ctx, tree, byPackage[key], "", o)
-		if run.err != nil {
-			return nil, fmt.Errorf("%s: %w", key, run.err)
+		run, err := baselineOf(ctx, tree, byPackage[key], o)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
 		}
 		fmt.Fprintf(os.Stderr, "%-18s %-44s %5.1fs  %d tests\n", "baseline", key, time.Since(began).Seconds(), len(run.ran))
 		for _, m := range chosen {
@@ -118,4 +123,18 @@ func baseline(ctx context.Context, tree string, chosen []*mutant, o options) (ma
 		}
 	}
 	return broken, nil
+}
+
+func baselineOf(ctx context.Context, tree string, t target, o options) (testRun, error) {
+	dir, err := os.MkdirTemp("", "mutant-")
+	if err != nil {
+		return testRun{}, err
+	}
+	defer os.RemoveAll(dir)
+	test, failed := build(ctx, tree, t, "", dir, o)
+	if failed != nil {
+		return *failed, failed.err
+	}
+	run := test.run(ctx)
+	return run, run.err
 }

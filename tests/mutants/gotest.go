@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -68,27 +69,61 @@ func (r *testRun) uselessFor(t target) string {
 	return ""
 }
 
-// goTest runs a target. With an overlay the run ends at the first failure. The overlay is
-// set in GOFLAGS, so that it also applies to programs that a test builds.
-func goTest(ctx context.Context, tree string, t target, overlay string, o options) testRun {
-	timeout, flags := 5*o.timeout, "-trimpath"
-	args := []string{"test", "-json", "-vet=off", "-count=1"}
-	if overlay != "" {
-		timeout, flags = o.timeout, flags+" -overlay="+overlay
-		args = append(args, "-failfast")
+// program is the compiled test of a target. It is built once and run twice, because go test would link it twice.
+type program struct {
+	file, dir string // dir is the folder of the package, where go test runs it
+	target    target
+	env       []string
+	timeout   time.Duration
+	failfast  bool
+}
+
+// build compiles the test of a target to the folder dir. If that fails, it returns the run that says so.
+// With an overlay a run ends at the first failure. The overlay is set in GOFLAGS, so that it also applies
+// to programs that a test builds.
+func build(ctx context.Context, tree string, t target, overlay, dir string, o options) (*program, *testRun) {
+	p := &program{
+		file: filepath.Join(dir, "target.test"), dir: filepath.Join(tree, t.pkg), target: t,
+		timeout: 5 * o.timeout, failfast: overlay != "",
 	}
-	args = append(append(args, t.flags...), fmt.Sprintf("-timeout=%s", timeout), "-run", t.exactly(), t.pkg)
-	ctx, cancel := context.WithTimeout(ctx, timeout+time.Minute) // for the build
+	flags := "-trimpath"
+	if overlay != "" {
+		p.timeout, flags = o.timeout, flags+" -overlay="+overlay
+	}
+	// As much as in CI, because a mistake may show in one seed only.
+	p.env = append(os.Environ(), "GOFLAGS="+flags, "FEEDBOX_TEST_FULL=yes")
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute)
 	defer cancel()
+	// Without symbols it links as fast as for go test.
+	args := append([]string{"test", "-c", "-o", p.file, "-vet=off", "-ldflags=-s -w"}, t.flags...)
+	cmd := exec.CommandContext(ctx, "go", append(args, t.pkg)...)
+	// The compiler spends a quarter of its time on garbage collection with the default, and memory suffices.
+	cmd.Dir, cmd.Env, cmd.WaitDelay = tree, append(p.env, "GOGC=800"), 10*time.Second
+	text, err := cmd.CombinedOutput()
+	if err == nil {
+		_, err = os.Stat(p.file) // missing if the package has no tests
+	} else if _, ok := errors.AsType[*exec.ExitError](err); !ok || ctx.Err() != nil {
+		return nil, &testRun{err: fmt.Errorf("build: %w", err), output: string(text)}
+	}
+	if err != nil {
+		return nil, &testRun{failed: true, output: string(text)}
+	}
+	return p, nil
+}
+
+// run runs the tests once, as go test -json would.
+func (p *program) run(ctx context.Context) testRun {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout+10*time.Second)
+	defer cancel()
+	args := []string{"tool", "test2json", p.file, "-test.v=test2json", "-test.paniconexit0", "-test.timeout=" + p.timeout.String(), "-test.run=" + p.target.exactly()}
+	if p.failfast {
+		args = append(args, "-test.failfast")
+	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = tree
-	// As many seeds as in CI, because a mistake may show in one seed only.
-	cmd.Env = append(os.Environ(), "GOFLAGS="+flags, "CHANGEFEED_SEEDS=60", "FAILOVER_CYCLES=2")
-	cmd.WaitDelay = 10 * time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = p.dir, append(p.env, "PWD="+p.dir), 10*time.Second
 	text, err := cmd.CombinedOutput()
 	run := readEvents(text)
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		run.err = err
 	}
 	run.failed = err != nil

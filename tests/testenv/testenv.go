@@ -10,6 +10,24 @@ import (
 	"time"
 )
 
+// Full reports whether tests run at their full size, with FEEDBOX_TEST_FULL=yes, as in .ci/run. Otherwise
+// slow tests take a sample, because go test ./... has three minutes.
+func Full(t testing.TB) bool {
+	t.Helper()
+	return read(t, "FEEDBOX_TEST_FULL", false, "yes or no", func(text string) (bool, bool) {
+		return text == "yes", text == "yes" || text == "no"
+	})
+}
+
+// Sample returns sample, or all if tests run at their full size.
+func Sample(t testing.TB, sample, all int) int {
+	t.Helper()
+	if Full(t) {
+		return all
+	}
+	return sample
+}
+
 // Count is the variable name: a whole number of 1 or more. It is otherwise if the
 // variable is not set or empty.
 func Count(t testing.TB, name string, otherwise int) int {

@@ -18,16 +18,21 @@ func (r *refusal) Helper() {}
 func (r *refusal) Fatalf(format string, args ...any) { r.text = fmt.Sprintf(format, args...) }
 
 func TestValues(t *testing.T) {
-	const name = "FEEDBOX_TESTENV"
+	const name = "FEEDBOX_TEST_FULL"
 	count := func(t testing.TB) any { return Count(t, name, 7) }
 	seed := func(t testing.TB) any { return Seed(t, name, 7) }
 	share := func(t testing.TB) any { return Share(t, name, 0.5) }
+	full := func(t testing.TB) any { return Sample(t, 1, 2) }
 	duration := func(t testing.TB) any { return Duration(t, name, time.Minute) }
 	for _, c := range []struct {
 		read func(testing.TB) any
 		text string
 		want any // nil: refused
 	}{
+		{full, "", 1},
+		{full, "no", 1},
+		{full, "yes", 2},
+		{full, "1", nil},
 		{count, "", 7},
 		{count, "1", 1},
 		{count, "1000", 1000},
