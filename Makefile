@@ -173,8 +173,9 @@ truth: ## in each kind of outage, feedbox lag, page, /readyz, metrics and alerts
 	FEEDBOX_FAULT_SCALE=1 go test -count=1 -tags faults -v -run TestEveryPlaceShowsAnOutage ./tests/crash
 
 .PHONY: nightly
-nightly: ## what takes hours: the whole check without stamps, all faults at full count, 1,000 seeds, whole suites, every mutant; writes the tables
+nightly: ## what takes hours: the whole check without stamps, all faults at full count, 1,000 seeds, whole suites, every mutant, other random choices each night; writes the tables
 	failed=0; \
+	seed=$$(date +%s); echo "FEEDBOX_SEED=$$seed FEEDBOX_TEST_SEED=$$seed"; export FEEDBOX_SEED=$$seed FEEDBOX_TEST_SEED=$$seed; \
 	STAMPS=ignore .ci/run || failed=1; \
 	FEEDBOX_FAULT_SCALE=1 BROKER_KILLS=50 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 FAILOVER_CYCLES=50 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \

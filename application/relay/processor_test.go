@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/memstore"
 	"feedbox/infrastructure/relay/relayfeed"
+	"feedbox/tests/testenv"
 )
 
 // logFeed is a feed of one range over lines in memory, "key id sequence".
@@ -69,11 +69,9 @@ func (f *logFeed) Read(_ context.Context, req changefeed.ReadRequest) (*changefe
 // and the later events of their keys are parked, and all others are sent in order. Then the
 // invalid ones are edited and retried, while new events of their keys arrive.
 func TestPoisonEventsHoldBackOnlyTheirKeys(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
+	rng := testenv.Random(t)
 	synctest.Test(t, func(t *testing.T) {
 		const keys, each, bad = 2000, 10, 200
-		rng := rand.New(rand.NewPCG(seed, 1))
 		poisoned := map[string]int{} // key: sequence of its first bad event
 		badIDs := map[string]bool{}
 		for len(badIDs) < bad {

@@ -3,7 +3,6 @@ package relay_test
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/application/relay/parkedtest"
 	"feedbox/domain/fault"
+	"feedbox/tests/testenv"
 )
 
 // timed is a store with an index by time, of whole seconds, that returns pages of one period.
@@ -57,9 +57,7 @@ func TestWindowsListTheNewestFirst(t *testing.T) {
 // A burst, an idle month, and events at random times: each page has few reads, and few events are read
 // more than once.
 func TestPageOfAListingHasFewReads(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	random := rand.New(rand.NewPCG(seed, 0))
+	random := testenv.Random(t)
 	synctest.Test(t, func(t *testing.T) {
 		s := &timed{}
 		for range 20 {

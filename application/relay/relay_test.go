@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/tests/testenv"
 )
 
 func TestHandleSendsEachKeyInOrder(t *testing.T) {
@@ -90,9 +90,7 @@ func TestHandleReturnsFailedEvents(t *testing.T) {
 // Random pages are compared with a simple model. They are handled one after the other, so that an
 // error in reused memory shows.
 func TestHandleMatchesModel(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := testenv.Random(t)
 	b := &broker{}
 	r := newRelay(t, b, nil)
 	want := map[string][]string{}

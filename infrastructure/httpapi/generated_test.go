@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -26,10 +25,8 @@ const generatedRequests = 5000
 // checks the answers against it: no 5xx, no undocumented status or header, no body that
 // violates its schema, no valid request refused. FEEDBOX_TEST_SEED repeats a run.
 func TestGeneratedRequests(t *testing.T) {
-	seed := testenv.Seed(t, "FEEDBOX_TEST_SEED", uint64(time.Now().UnixNano()))
-	t.Logf("FEEDBOX_TEST_SEED=%d", seed)
 	a, _ := startEmulated(t, nil)
-	g := &generator{api: a, random: rand.New(rand.NewPCG(seed, 1)), document: document(t, a), tokens: map[string]string{}}
+	g := &generator{api: a, random: testenv.Random(t), document: document(t, a), tokens: map[string]string{}}
 	g.schemas = compileSchemas(t, g.document)
 	// Write to both partitions, because a generated session token may require the first write
 	// of either.

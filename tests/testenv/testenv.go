@@ -4,6 +4,7 @@
 package testenv
 
 import (
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -46,6 +47,15 @@ func Seed(t testing.TB, name string, otherwise uint64) uint64 {
 		n, err := strconv.ParseUint(text, 10, 64)
 		return n, err == nil
 	})
+}
+
+// Random returns a source of random choices and logs its seed, which is FEEDBOX_TEST_SEED, or 1 because a test
+// must not fail by chance.
+func Random(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := Seed(t, "FEEDBOX_TEST_SEED", 1)
+	t.Logf("FEEDBOX_TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 1))
 }
 
 // Share is the variable name: a number above 0 and up to 1. It is otherwise if the

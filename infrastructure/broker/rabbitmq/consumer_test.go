@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"slices"
 	"strings"
@@ -27,6 +26,7 @@ import (
 	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/postgres"
 	"feedbox/tests/servers"
+	"feedbox/tests/testenv"
 	"feedbox/tests/testkit"
 )
 
@@ -138,9 +138,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 	// Handlers fail, consumers restart, connections are cut and the broker is killed. Every event has
 	// one effect, in the order of its key.
 	t.Run("faults cause no loss, no repeat and no disorder", func(t *testing.T) {
-		seed := uint64(time.Now().UnixNano())
-		t.Logf("seed %d", seed)
-		rnd := rand.New(rand.NewPCG(seed, 0))
+		rnd := testenv.Random(t)
 		c := newConsumers(t, server, rabbitmq.Group{Name: "faults", Queues: 4})
 		var ledger servers.Ledger
 		var tries atomic.Int64

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"feedbox/application/relay"
+	"feedbox/tests/testenv"
 )
 
 func TestPublishSendsABatchPerKey(t *testing.T) {
@@ -320,9 +320,7 @@ func TestPublishLimitsBatchesInFlight(t *testing.T) {
 // TestPublishRandom sends random groups with small limits and random refusals. It checks the order, that
 // no message is missing, and that no key has two batches in flight.
 func TestPublishRandom(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	rng := rand.New(rand.NewPCG(seed, 1))
+	rng := testenv.Random(t)
 	for range 300 {
 		bad := map[string]bool{}
 		var groups []relay.Group

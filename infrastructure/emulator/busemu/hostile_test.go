@@ -16,6 +16,7 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/tests/testenv"
 )
 
 // frameOf is a frame around raw bytes.
@@ -224,16 +225,9 @@ func TestHostileHandshakes(t *testing.T) {
 	works(t, srv)
 }
 
-// TestRandomFrames sends well-formed frames with random contents. It prints the seed when it
-// fails.
+// TestRandomFrames sends well-formed frames with random contents.
 func TestRandomFrames(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	rng := rand.New(rand.NewPCG(seed, 1))
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("seed %d", seed)
-		}
-	})
+	rng := testenv.Random(t)
 	srv := startT(t, queues("q", "other"))
 	for round := range 60 {
 		p := newPeer(t, srv)

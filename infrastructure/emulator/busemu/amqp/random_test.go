@@ -7,33 +7,34 @@ import (
 	"testing"
 	"time"
 
+	"feedbox/tests/testenv"
+
 	goamqp "github.com/Azure/go-amqp"
 )
 
 // TestRandomMessagesAgreeWithGoAMQP: messages of random values by go-amqp come back unchanged
-// through this codec. The seed is printed on failure.
+// through this codec.
 func TestRandomMessagesAgreeWithGoAMQP(t *testing.T) {
-	seed := uint64(time.Now().UnixNano())
-	rng := rand.New(rand.NewPCG(seed, 2))
+	rng := testenv.Random(t)
 	for range 500 {
 		sent := randomMessage(rng)
 		b, err := sent.MarshalBinary()
 		if err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+			t.Fatal(err)
 		}
 		m, err := SplitMessage(b)
 		if err != nil {
-			t.Fatalf("seed %d: % x: %v", seed, b, err)
+			t.Fatalf("% x: %v", b, err)
 		}
 		var want, got goamqp.Message
 		if err := want.UnmarshalBinary(b); err != nil {
-			t.Fatalf("seed %d: %v", seed, err)
+			t.Fatal(err)
 		}
 		if err := got.UnmarshalBinary(reencode(t, m)); err != nil {
-			t.Fatalf("seed %d: go-amqp refuses the second encoding: %v", seed, err)
+			t.Fatalf("go-amqp refuses the second encoding: %v", err)
 		}
 		if !reflect.DeepEqual(&want, &got) {
-			t.Fatalf("seed %d:\nsent %#v\nread %#v", seed, want, got)
+			t.Fatalf("sent %#v\nread %#v", want, got)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package broker
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,10 +10,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"feedbox/tests/testenv"
+
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
-
-var crashSeed = flag.Uint64("crash.seed", 0, "seed of TestCrash; 0 picks one")
 
 // workload is several publishers and consumers of a topic. They record every answer, so that a
 // copy of the disk from any moment can be checked.
@@ -36,11 +35,7 @@ const crashSessions = 6
 // acknowledged is lost, nothing completed is redelivered, and order, delivery counts and the
 // duplicate history are unchanged.
 func TestCrash(t *testing.T) {
-	seed := *crashSeed
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Logf("-crash.seed=%d", seed)
+	seed := testenv.Random(t).Uint64()
 	for i := range uint64(8) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { crashOnce(t, rand.New(rand.NewPCG(seed, i))) })

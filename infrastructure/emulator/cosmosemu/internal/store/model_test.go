@@ -16,6 +16,7 @@ import (
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/tests/testenv"
 )
 
 // model is the expected content of the store.
@@ -54,7 +55,7 @@ type world struct {
 func TestStoreFollowsItsModel(t *testing.T) {
 	for _, durable := range []bool{false, true} {
 		t.Run(fmt.Sprintf("durable %v", durable), func(t *testing.T) {
-			w := &world{t: t, r: random(t), m: model{items: make(map[string]modelItem), lsns: map[string]uint64{"0": 0, "1": 0}, now: time.Unix(1_800_000_000, 0)}}
+			w := &world{t: t, r: testenv.Random(t), m: model{items: make(map[string]modelItem), lsns: map[string]uint64{"0": 0, "1": 0}, now: time.Unix(1_800_000_000, 0)}}
 			if durable {
 				w.fs = vfs.NewMem()
 			}

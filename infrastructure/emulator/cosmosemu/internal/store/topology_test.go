@@ -3,35 +3,17 @@ package store
 import (
 	"bytes"
 	"errors"
-	"flag"
-	"math/rand/v2"
 	"strconv"
 	"testing"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/tests/testenv"
 )
-
-var seedFlag = flag.Uint64("seed", 0, "seed of the random tests, 0 for a new one")
-
-// random returns a source whose seed is logged if the test fails.
-func random(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := *seedFlag
-	if seed == 0 {
-		seed = rand.Uint64()
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("repeat with -seed %d", seed)
-		}
-	})
-	return rand.New(rand.NewPCG(seed, seed))
-}
 
 // After any sequence of splits and merges the ranges cover the key space without gap or
 // overlap, list their ancestors, and read the segments of all of them.
 func TestTopologyStaysComplete(t *testing.T) {
-	r := random(t)
+	r := testenv.Random(t)
 	top := newTopology(epk.V2, 3)
 	for range 200 {
 		i := r.IntN(len(top.Ranges))

@@ -8,12 +8,13 @@ import (
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/tests/testenv"
 )
 
 // After random writes, deletions, expiry and sweeps, a write is refused exactly if a live
 // document of its partition has the same value.
 func TestUniqueKeysFollowTheirModel(t *testing.T) {
-	r := random(t)
+	r := testenv.Random(t)
 	now := time.Unix(1_800_000_000, 0)
 	s, err := Open(Options{Now: func() time.Time { return now }, Sweep: -1})
 	if err != nil {
