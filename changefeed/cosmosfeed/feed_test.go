@@ -237,8 +237,8 @@ func TestVersionsFeedRefusesTheBeginningAndOtherClients(t *testing.T) {
 		request changefeed.ReadRequest
 		want    string
 	}{
-		{a.client, changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1}, "begins now"},
-		{a.client, changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1, Since: time.Now()}, "begins now"},
+		{a.client, changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1}, "no beginning"},
+		{a.client, changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1, Since: time.Now()}, "no beginning"},
 		{connect(t, srv, srv.Endpoint(), srv.ClientOptions()).client, changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1, Continuation: `"0"`}, "ClientOptions"},
 	} {
 		feed, err := cosmosfeed.NewVersionsFeed(c.client, "db", "data")

@@ -18,7 +18,7 @@ import (
 var (
 	errRangeUnnamed  = errors.New("the reply does not name its physical range")
 	errRangesChanged = errors.New("the physical ranges change faster than they can be listed")
-	errNoBeginning   = fmt.Errorf("the feed of all versions begins now or at a position, not at the beginning or at a time; the feed of latest versions does: %w", changefeed.ErrPermanent)
+	errNoBeginning   = fmt.Errorf("the feed of all versions has no beginning and no times: rewind the lease to now, which skips unsent changes, or read the feed of latest versions: %w", changefeed.ErrPermanent)
 	errNoPolicy      = fmt.Errorf("the client cannot read the feed of all versions: make it with cosmosfeed.ClientOptions: %w", changefeed.ErrPermanent)
 )
 

@@ -30,7 +30,7 @@ shows the events first and never moves a checkpoint ahead.`,
 		},
 	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
 		if to != "now" {
-			if err := o.NeedsBeginning(); err != nil {
+			if err := o.RequireAnyStart(); err != nil {
 				return "", err
 			}
 		}

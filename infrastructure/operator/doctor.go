@@ -145,7 +145,7 @@ func (o *Operator) readFeed(ctx context.Context) error {
 }
 
 func (o *Operator) readRange(ctx context.Context, r changefeed.FeedRange) error {
-	if o.NeedsBeginning() != nil {
+	if o.RequireAnyStart() != nil {
 		_, err := o.store.Feed.Now(ctx, r)
 		return err
 	}

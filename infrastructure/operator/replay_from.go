@@ -45,9 +45,9 @@ func (r *Resend) add(at, now time.Time, window time.Duration) {
 // replayPage is the page size, in documents.
 const replayPage = 1000
 
-// NeedsBeginning returns an error if the feed of the relay can be read from its positions only, and not
+// RequireAnyStart returns an error if the feed of the relay can be read from its own positions only, and not
 // from the beginning or a time. A lease that was moved there would stop its range.
-func (o *Operator) NeedsBeginning() error {
+func (o *Operator) RequireAnyStart() error {
 	if o.cfg.Feed != config.FeedVersions {
 		return nil
 	}
@@ -58,7 +58,7 @@ func (o *Operator) NeedsBeginning() error {
 // lease whose checkpoint is before from, because moving it there would skip unsent events. It
 // calls progress with the number of documents read.
 func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]Resend, error) {
-	if err := o.NeedsBeginning(); err != nil {
+	if err := o.RequireAnyStart(); err != nil {
 		return nil, err
 	}
 	leases, err := o.Leases.Leases(ctx)
@@ -156,7 +156,7 @@ func (o *Operator) Rewind(ctx context.Context, from time.Time, leases ...string)
 // cannot be read has its reason in Left, and its events are unknown. It calls progress with the
 // number of documents read.
 func (o *Operator) PlanRestart(ctx context.Context, window time.Duration, progress func(documents int), ids ...string) ([]Resend, error) {
-	if err := o.NeedsBeginning(); err != nil {
+	if err := o.RequireAnyStart(); err != nil {
 		return nil, err
 	}
 	leases, err := o.Leases.Leases(ctx)

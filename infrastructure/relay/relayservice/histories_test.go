@@ -272,3 +272,39 @@ func TestExpiredEventsAreSentFromTheFeedOfAllVersions(t *testing.T) {
 		}
 	})
 }
+
+// The feed of all versions cannot be read from the beginning of a container that was created again. The relay
+// holds its ranges with an error until an operator moves the leases to now, and then sends new events. Those
+// between are lost, as cmd/feedbox/README.md says.
+func TestAllVersionsHoldTheRelayUntilRewind(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLossWorldOn(t, &cosmosemu.Options{VersionRetention: 7 * 24 * time.Hour}, &cosmosrelay.Options{Database: "shop", AllVersions: true})
+		w.bench.o.Start = changefeed.FromNow()
+		stop := w.bench.run()
+		time.Sleep(time.Minute)
+		w.emit("k", "a1", "a2", "a3")
+		time.Sleep(time.Minute)
+		_, err := w.data.Delete(w.t.Context(), nil)
+		must(w.t, err)
+		must(w.t, w.emulator.CreateContainer("shop", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{cosmos.PartitionKeyPath}, DefaultTTL: -1}))
+		w.emit("k", "b1", "b2")
+		time.Sleep(10 * time.Minute)
+		operator := changefeed.NewOperator(w.bench.store.Feed, w.bench.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"})
+		lags, err := operator.Lag(t.Context())
+		if err != nil || len(lags) != 1 || lags[0].Known || !strings.Contains(lags[0].Lease.Error, "the feed of all versions has no beginning and no times: rewind the lease to now") {
+			t.Errorf("lag %+v, error %v; want it unknown, and the reason", lags, err)
+		}
+		must(t, operator.Rewind(t.Context(), changefeed.FromNow()))
+		time.Sleep(time.Minute)
+		w.emit("k", "c1", "c2")
+		time.Sleep(time.Minute)
+		lags, err = operator.Lag(t.Context())
+		if err != nil || len(lags) != 1 || !lags[0].Known || lags[0].Transactions != 0 {
+			t.Errorf("lag after the rewind %+v, error %v", lags, err)
+		}
+		must(t, stop())
+		if sent := strings.Join(w.order, " "); sent != "a1 a2 a3 c1 c2" {
+			t.Errorf("sent %s", sent)
+		}
+	})
+}
