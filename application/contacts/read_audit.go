@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"feedbox/application/query"
+	"feedbox/domain/contact"
 )
 
 // ReadAudit asks for the audit trail of a contact, oldest change first. A deleted contact
@@ -18,4 +19,10 @@ func (ReadAudit) Returns(query.AuditPage) {}
 
 func (p QueryPorts) readAudit(ctx context.Context, in ReadAudit) (query.AuditPage, error) {
 	return query.ReadTrail(ctx, p.Audit, p.Contacts, in.Trail)
+}
+
+// Reader reads contacts. It is safe for concurrent use.
+type Reader interface {
+	query.Reader[contact.State]
+	query.Pager[ContactItem]
 }

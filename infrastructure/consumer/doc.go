@@ -47,6 +47,13 @@
 // the end of the handler and the record. Its mark is that of [Event.InboxKey], as for a dead letter sent
 // again. An event without a key, or sent again from a dead-letter queue, is dead-lettered and not parked.
 //
+// # Policies
+//
+// Options.Policies sets attempts, pauses, timeout, refused errors and the treatment of refused events by action.
+// Actions that need the same system name it as their Dependency and share a circuit breaker, so that an outage
+// costs one call at a time and no attempt. An event of a key that is parked is parked too, whatever its own
+// policy says, because the order of the key would be lost otherwise.
+//
 // # Forks
 //
 // A store that fails over to a standby that lags, or is restored, loses events that a consumer may

@@ -27,6 +27,8 @@ type Options struct {
 	// Attempts is the number of attempts after which a failing event is dead-lettered. Default 10;
 	// negative: no limit. Failures of the inbox, and errors of Unavailable, do not count.
 	Attempts int
+	// Policies are those of some actions, by action; that of "" is for all others.
+	Policies map[string]Policy
 	// Park, if set, keeps the order of a key after a failure: an event that would be dead-lettered is
 	// stored there, and then the later events of its key, until an operator retries or skips it
 	// (feedbox parked --consumer). Default: dead-lettered, and later events are handled.
@@ -50,3 +52,40 @@ type Options struct {
 	// Tracers take a span of each handled event, in the trace of its request. Default: none.
 	Tracers trace.TracerProvider
 }
+
+// Policy says how failures of one action are treated. Zero means as for all actions, by the options of the kit.
+type Policy struct {
+	// Timeout bounds one call of the handler, whose context then ends with ErrTimeout. An error after that
+	// is a failure like any other. Default: no limit.
+	Timeout time.Duration
+	// Attempts is the number of attempts after which an event is refused; negative: no limit. On Service Bus
+	// the broker dead-letters an event after MaxDeliveryCount deliveries, so more have no effect there.
+	Attempts int
+	// RetryDelay and RetryDelayMax are those of Options.
+	RetryDelay, RetryDelayMax time.Duration
+	// IsRefused reports whether an error will be the same after another attempt. The event is then refused
+	// (ReasonRefused), as after DeadLetter. It must be safe for concurrent use.
+	IsRefused func(err error) bool
+	// Refused says what happens to a refused event. Default: ParkOrDeadLetter.
+	Refused Treatment
+	// Dependency names a system that the handler needs, for example "crm". After an error of Unavailable,
+	// only one event of all actions with this dependency is tried at a time, after a pause that grows like
+	// that of retries, until one has another result. The others wait, and neither attempts nor deliveries
+	// are counted. Default: each event is retried on its own.
+	Dependency string
+	// IsUnavailable reports whether an error has the meaning of Unavailable. It must be safe for concurrent
+	// use. Default: only errors of Unavailable.
+	IsUnavailable func(err error) bool
+}
+
+// Treatment is what happens to a refused event.
+type Treatment uint8
+
+const (
+	// ParkOrDeadLetter parks the event if Options.Park is set, and dead-letters it otherwise.
+	ParkOrDeadLetter Treatment = iota
+	// DeadLetterOnly dead-letters the event, and later events of its key are handled.
+	DeadLetterOnly
+	// Drop completes the event, which is logged and counted ("outbox.consumer.dropped"), and nothing keeps it.
+	Drop
+)

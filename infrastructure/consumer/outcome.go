@@ -13,6 +13,8 @@ const (
 	ReasonUndecodable = "undecodable"
 	// ReasonAttempts marks an event whose handler failed Options.Attempts times in a row.
 	ReasonAttempts = "too_many_attempts"
+	// ReasonRefused marks an event whose error Policy.IsRefused reports.
+	ReasonRefused = "refused"
 	// ReasonDeliveries marks an event that was passed to handlers too often without a result, for
 	// example because it makes their processes run out of memory.
 	ReasonDeliveries = "too_many_deliveries"
@@ -82,6 +84,9 @@ func (e *UnavailableError) Unwrap() error { return e.Err }
 // another consumer.
 var ErrLockLost = errors.New("lock lost")
 
+// ErrTimeout is the cause of a handler's context when Policy.Timeout has passed.
+var ErrTimeout = errors.New("the handler's timeout has passed")
+
 // ErrDrainTimeout is the cause of a handler's context when the drain timeout expired.
 var ErrDrainTimeout = errors.New("drain timeout expired")
 
@@ -106,7 +111,8 @@ type Action uint8
 const (
 	// Handled means that the handler accepted the event and it was completed.
 	Handled Action = iota
-	// Dropped means that a duplicate or stale event was completed without the handler.
+	// Dropped means that an event was completed and nothing keeps it: a duplicate or stale one, without the
+	// handler, or one that was refused, by Policy.Refused. Only then Err is set.
 	Dropped
 	// Abandoned means that the event will be redelivered or retried.
 	Abandoned

@@ -61,7 +61,7 @@ type Delivery struct {
 func NewDispatcher(source Source, advise func(err error) Advice, handler consumer.Handler, o consumer.Options) (*Dispatcher, error) {
 	d := &Dispatcher{
 		runner: Runner{
-			Source: source, Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
+			Source: source, Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Policies: o.Policies,
 			Observe: o.Observe, Log: o.Logger, Meters: o.Meters, Tracers: o.Tracers,
 		},
 		inbox: o.Inbox, attempts: cmp.Or(o.Attempts, 10), gapDeliveries: cmp.Or(o.GapDeliveries, 3),
@@ -229,25 +229,29 @@ func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, o
 			loaded = d.refuse(ctx, k, m, &out, reason)
 		}
 	}
-	if out.Err == nil || out.Action == consumer.DeadLettered || out.Action == consumer.Parked {
+	if out.Err == nil || slices.Contains([]consumer.Action{consumer.DeadLettered, consumer.Parked, consumer.Dropped}, out.Action) {
 		d.runner.Released(ctx)
 		m.Complete(out)
 		return loaded
 	}
-	out.Action = consumer.Abandoned
-	d.runner.Observe(m.Context, out)
-	m.failures++
-	if !IsWait(out.Err) {
-		m.Event.DeliveryCount++
+	pause := d.runner.BackoffOf(m.Event, 1)
+	if !IsUntried(out.Err) {
+		out.Action = consumer.Abandoned
+		d.runner.Observe(m.Context, out)
+		m.failures++
+		if !IsWait(out.Err) {
+			m.Event.DeliveryCount++
+		}
+		pause = d.runner.BackoffOf(m.Event, m.failures)
 	}
 	d.mu.Lock()
 	d.queues[m.Event.Key] = slices.Insert(d.queues[m.Event.Key], 0, m)
 	d.mu.Unlock()
-	Wait(ctx, m.Context, d.runner.Backoff(m.failures))
+	Wait(ctx, m.Context, pause)
 	return loaded
 }
 
-// refuse parks or dead-letters an event and sets the action of out. If it fails, the action stays Handled.
+// refuse parks, drops or dead-letters an event and sets the action of out. If it fails, the action stays Handled.
 // It reports whether the mark of k is that of the inbox.
 func (d *Dispatcher) refuse(ctx context.Context, k *KeyProcessor, m *Delivery, out *consumer.Outcome, reason *consumer.DeadLetterError) (loaded bool) {
 	if k.Parks(m.Event) {
@@ -258,6 +262,9 @@ func (d *Dispatcher) refuse(ctx context.Context, k *KeyProcessor, m *Delivery, o
 		}
 		out.Action = consumer.Parked
 		return true
+	}
+	if d.runner.Drops(m.Event) {
+		return k.Drop(m.Context, out, reason)
 	}
 	if err := m.DeadLetter(m.Context, reason); err != nil {
 		out.Err = fmt.Errorf("dead-letter event %s: %w", m.Event.ID, err)
@@ -285,13 +292,8 @@ func (d *Dispatcher) Settled(ctx context.Context, out consumer.Outcome, err erro
 
 // deadLetterReason returns why a failed event is dead-lettered, or nil if it is retried.
 func (d *Dispatcher) deadLetterReason(m *Delivery, err error) *consumer.DeadLetterError {
-	reason, _ := errors.AsType[*consumer.DeadLetterError](err)
-	switch {
-	case reason != nil:
-	case errors.Is(err, consumer.Defer()):
+	if errors.Is(err, consumer.Defer()) {
 		return &consumer.DeadLetterError{Reason: consumer.ReasonCannotDefer, Err: errors.New("this broker cannot defer an event")}
-	case d.attempts > 0 && m.handlerFailures >= d.attempts:
-		return &consumer.DeadLetterError{Reason: consumer.ReasonAttempts, Err: err}
 	}
-	return reason
+	return d.runner.Refusal(m.Event, err, m.handlerFailures, d.attempts)
 }

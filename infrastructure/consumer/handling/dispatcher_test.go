@@ -27,6 +27,7 @@ type broker struct {
 	deadLetters  []string   // "id reason"
 	fails        bool       // dead letters are refused
 	resubmission string     // of the next events
+	action       string     // of the next events
 	deliveries   int        // of the next events, as the broker counts them; 0 means 1
 }
 
@@ -78,7 +79,7 @@ func (d *broker) observe(_ context.Context, o consumer.Outcome) {
 
 func (d *broker) deliver(key string, sequences ...int64) {
 	for _, n := range sequences {
-		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, Resubmission: d.resubmission, DeliveryCount: max(1, d.deliveries), CreatedAt: time.Now()}
+		e := &consumer.Event{ID: fmt.Sprint(key, n), Key: key, Sequence: n, Action: d.action, Resubmission: d.resubmission, DeliveryCount: max(1, d.deliveries), CreatedAt: time.Now()}
 		d.dispatcher.Add(d.ctx, &handling.Delivery{
 			Event: e, Context: d.locked, Complete: func(o consumer.Outcome) { d.dispatcher.Settled(d.ctx, o, nil) },
 			DeadLetter: func(_ context.Context, reason *consumer.DeadLetterError) error {

@@ -42,10 +42,27 @@ func (k *KeyProcessor) Load(ctx context.Context, key string) (err error) {
 	return err
 }
 
-// Parks reports whether a refused event is parked and not dead-lettered. An event without a key needs
+// Parks reports whether a refused event is parked and not dead-lettered or dropped. An event without a key needs
 // no order. A dead letter that an operator has sent again is not in the order of its key any more.
 func (k *KeyProcessor) Parks(e *consumer.Event) bool {
+	return k.waits(e) && k.policy(e).Refused == consumer.ParkOrDeadLetter
+}
+
+// waits reports whether an event is parked after a parked one of its key, by whatever policy, because that
+// keeps the order.
+func (k *KeyProcessor) waits(e *consumer.Event) bool {
 	return k.Parking != nil && e.Key != "" && e.Resubmission == ""
+}
+
+// Drop records a refused event and sets out to its end, after which it can be settled. It reports whether the
+// mark of the key is that of the inbox.
+func (k *KeyProcessor) Drop(ctx context.Context, out *consumer.Outcome, reason *consumer.DeadLetterError) (recorded bool) {
+	if err := k.Record(ctx, out.Event); err != nil {
+		out.Err = err
+		return false
+	}
+	out.Action, out.Err = consumer.Dropped, reason
+	return true
 }
 
 // Park parks a refused event, so that the later ones of its key are parked too, and records it. The
@@ -92,7 +109,7 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 		e.Replaced = k.last.Replaced(e)
 	case consumer.Fresh:
 	}
-	if k.parked && k.Parks(e) {
+	if k.parked && k.waits(e) {
 		if out.Err = k.Park(ctx, e, nil, 0); out.Err == nil {
 			out.Action = consumer.Parked
 		}
@@ -101,11 +118,14 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 		}
 		k.parked = false
 	}
-	if out.Err = k.countDelivery(ctx, e, p); out.Err != nil {
-		return IsFinal(out.Err)
-	}
-	if out.Err = k.Handle(ctx, e); out.Err != nil {
-		return true
+	called := false
+	out.Err = k.handleAfter(ctx, e, func() error {
+		err := k.countDelivery(ctx, e, p)
+		called = err == nil
+		return err
+	})
+	if out.Err != nil {
+		return called || IsFinal(out.Err) || IsUntried(out.Err)
 	}
 	out.Err = k.Record(ctx, e)
 	return false

@@ -146,6 +146,10 @@ func (r *Runner) logOutcome(ctx context.Context, o *consumer.Outcome) {
 				"next", "the store has lost events of this key that were handled before: see RELIABILITY, Failover and restore of PostgreSQL")
 		case consumer.Fresh, consumer.Duplicate, consumer.Stale:
 		}
-	case consumer.Dropped, consumer.Deferred:
+	case consumer.Dropped:
+		if o.Err != nil {
+			warn("refused event dropped by the policy of its action")
+		}
+	case consumer.Deferred:
 	}
 }

@@ -189,7 +189,9 @@ func (p *Parking) handle(ctx context.Context, k *KeyProcessor, e *consumer.Event
 		if out.Err != nil {
 			out.Action = consumer.Abandoned
 		}
-		p.runner.Observe(ctx, out)
+		if !IsUntried(out.Err) {
+			p.runner.Observe(ctx, out)
+		}
 		switch final, _ := errors.AsType[*consumer.DeadLetterError](out.Err); {
 		case out.Err == nil:
 			return nil
@@ -199,6 +201,11 @@ func (p *Parking) handle(ctx context.Context, k *KeyProcessor, e *consumer.Event
 			return inboxFailed(out.Err)
 		case IsUnavailable(out.Err):
 			return &relay.Error{Class: relay.Outage, Reason: "handler_unavailable", Err: out.Err}
+		case final != nil && p.runner.Drops(e):
+			if k.Drop(ctx, &out, final) {
+				return nil
+			}
+			return inboxFailed(out.Err)
 		case final != nil:
 			return &relay.Error{Class: relay.Refused, Reason: final.Reason, Err: final}
 		case errors.Is(out.Err, consumer.Defer()):
@@ -206,7 +213,7 @@ func (p *Parking) handle(ctx context.Context, k *KeyProcessor, e *consumer.Event
 		case e.DeliveryCount >= drainTries:
 			return &relay.Error{Class: relay.Refused, Ambiguous: true, Reason: consumer.ReasonAttempts, Err: out.Err}
 		}
-		Wait(ctx, ctx, p.runner.Backoff(e.DeliveryCount))
+		Wait(ctx, ctx, p.runner.BackoffOf(e, e.DeliveryCount))
 	}
 }
 

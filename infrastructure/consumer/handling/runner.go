@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"time"
@@ -23,13 +24,15 @@ type Runner struct {
 	// RetryDelay is the pause after the first failure of an event; it doubles with each further
 	// failure up to RetryDelayMax.
 	RetryDelay, RetryDelayMax time.Duration
-	DrainTimeout              time.Duration // how long handlers may run after cancellation
+	Policies                  map[string]consumer.Policy // by action; "": all others
+	DrainTimeout              time.Duration              // how long handlers may run after cancellation
 	Observe                   func(context.Context, consumer.Outcome)
 	Log                       *slog.Logger
 	Meters                    metric.MeterProvider
 	Tracers                   trace.TracerProvider
 
 	telemetry *telemetry
+	breakers  breakers
 }
 
 // Init sets defaults and reports invalid settings.
@@ -55,30 +58,103 @@ func (r *Runner) Init() error {
 	if r.RetryDelay < 0 || r.RetryDelayMax < r.RetryDelay || r.DrainTimeout < 0 {
 		errs = append(errs, errors.New("times must be positive, RetryDelayMax not below RetryDelay"))
 	}
+	for action, p := range r.Policies {
+		if p.Timeout < 0 || p.RetryDelay < 0 || p.RetryDelayMax < 0 || p.Refused > consumer.Drop {
+			errs = append(errs, fmt.Errorf("policy of %q: times must be positive, and Refused one of the constants", action))
+		}
+	}
 	return errors.Join(errs...)
 }
 
-// Handle calls the handler in a span; a panic becomes an error.
-func (r *Runner) Handle(ctx context.Context, e *consumer.Event) (err error) {
+// policy returns the policy of the action of e.
+func (r *Runner) policy(e *consumer.Event) consumer.Policy {
+	if p, ok := r.Policies[e.Action]; ok {
+		return p
+	}
+	return r.Policies[""]
+}
+
+// Handle calls the handler unless the policy of the event prevents that; see IsUntried.
+func (r *Runner) Handle(ctx context.Context, e *consumer.Event) error {
+	return r.handleAfter(ctx, e, func() error { return nil })
+}
+
+// handleAfter calls before, and then the handler unless that failed. It calls neither of them while another
+// event is tried first.
+func (r *Runner) handleAfter(ctx context.Context, e *consumer.Event, before func() error) error {
+	p := r.policy(e)
+	probe, err := r.breakers.admit(p.Dependency)
+	if err != nil {
+		return err
+	}
+	if err = before(); err != nil {
+		r.breakers.withdraw(p.Dependency, probe)
+		return err
+	}
+	err = r.call(ctx, e, &p)
+	r.breakers.report(ctx, r.Log, p.Dependency, probe, err, func(n int) time.Duration { return r.BackoffOf(e, n) })
+	return err
+}
+
+// call calls the handler in a span. A panic becomes an error, and the policy classifies errors.
+func (r *Runner) call(ctx context.Context, e *consumer.Event, p *consumer.Policy) (err error) {
 	began := time.Now()
 	ctx, span := r.telemetry.start(ctx, e)
 	defer func() {
 		if value := recover(); value != nil {
 			err = &consumer.PanicError{Value: value}
 		}
+		if err != nil && context.Cause(ctx) == consumer.ErrTimeout { //nolint:errorlint // the cause is not wrapped
+			err = fmt.Errorf("%w: %w", consumer.ErrTimeout, err)
+		}
+		switch {
+		case err == nil || IsFinal(err) || IsUnavailable(err):
+		case p.IsUnavailable != nil && p.IsUnavailable(err):
+			err = consumer.Unavailable(err)
+		case p.IsRefused != nil && p.IsRefused(err):
+			err = consumer.DeadLetter(consumer.ReasonRefused, err)
+		}
 		r.telemetry.finish(ctx, span, began, err)
 	}()
+	if p.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, p.Timeout, consumer.ErrTimeout)
+		defer cancel()
+	}
 	return r.Handler(ctx, e)
+}
+
+// Refusal returns why an event is refused after an error of the handler, or nil if it is retried. failures is
+// the number of failed attempts, and attempts the limit of the kit, at most 0 for none.
+func (r *Runner) Refusal(e *consumer.Event, err error, failures, attempts int) *consumer.DeadLetterError {
+	if reason, ok := errors.AsType[*consumer.DeadLetterError](err); ok {
+		return reason
+	}
+	if attempts = cmp.Or(r.policy(e).Attempts, attempts); attempts > 0 && failures >= attempts && !IsFinal(err) {
+		return &consumer.DeadLetterError{Reason: consumer.ReasonAttempts, Err: err}
+	}
+	return nil
+}
+
+// Drops reports whether e is completed, and nothing keeps it, after it was refused.
+func (r *Runner) Drops(e *consumer.Event) bool { return r.policy(e).Refused == consumer.Drop }
+
+// BackoffOf is Backoff with the times of the policy of e.
+func (r *Runner) BackoffOf(e *consumer.Event, n int) time.Duration {
+	p := r.policy(e)
+	first := cmp.Or(p.RetryDelay, r.RetryDelay)
+	return backoff(n, first, max(first, cmp.Or(p.RetryDelayMax, r.RetryDelayMax)))
 }
 
 // Backoff returns the pause after n consecutive failures. It has a jitter of 20 %, because consumers
 // that failed together would otherwise retry together.
-func (r *Runner) Backoff(n int) time.Duration {
-	d := r.RetryDelay
-	for ; n > 1 && d < r.RetryDelayMax; n-- {
+func (r *Runner) Backoff(n int) time.Duration { return backoff(n, r.RetryDelay, r.RetryDelayMax) }
+
+func backoff(n int, d, most time.Duration) time.Duration {
+	for ; n > 1 && d < most; n-- {
 		d *= 2
 	}
-	return time.Duration(float64(min(d, r.RetryDelayMax)) * (0.8 + 0.4*rand.Float64()))
+	return time.Duration(float64(min(d, most)) * (0.8 + 0.4*rand.Float64()))
 }
 
 // Wait blocks until d has passed or one of the contexts has ended.

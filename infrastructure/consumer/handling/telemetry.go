@@ -40,6 +40,7 @@ type telemetry struct {
 	gaps       metric.Int64Counter
 	forks      metric.Int64Counter
 	duplicates metric.Int64Counter
+	dropped    metric.Int64Counter
 	inHand     metric.Int64UpDownCounter
 	lag        metric.Float64Histogram
 }
@@ -90,6 +91,7 @@ func newTelemetry(s Source, meters metric.MeterProvider, tracers trace.TracerPro
 	count(&t.gaps, "outbox.consumer.gaps", "{event}", "events handled although an earlier event of their key had not arrived")
 	count(&t.forks, "outbox.consumer.forks", "{event}", "events of another history than handled ones, which the store has lost in a failover or restore")
 	count(&t.duplicates, "outbox.consumer.duplicates", "{event}", "events dropped because they were handled before")
+	count(&t.dropped, "outbox.consumer.dropped", "{event}", "refused events that the policy of their action drops")
 	seconds(&t.lag, "outbox.consumer.lag", "from the creation of an event, just before its commit, until it was handled", lagBuckets)
 	var err error
 	t.inHand, err = meter.Int64UpDownCounter("outbox.consumer.in_hand", metric.WithUnit("{event}"),
@@ -170,7 +172,11 @@ func (t *telemetry) count(ctx context.Context, o *consumer.Outcome) {
 			t.lag.Record(ctx, max(0, time.Since(o.Event.CreatedAt).Seconds()), t.set) // the clocks of two machines may differ
 		}
 	case consumer.Dropped:
-		t.duplicates.Add(ctx, 1, t.set)
+		if o.Err != nil {
+			t.dropped.Add(ctx, 1, t.set)
+		} else {
+			t.duplicates.Add(ctx, 1, t.set)
+		}
 	case consumer.DeadLettered:
 		t.dead.Add(ctx, 1, t.set)
 	case consumer.Parked:
@@ -200,6 +206,8 @@ func errorType(err error) string {
 		return "panic"
 	case errors.Is(err, errWaitForMissing):
 		return "missing_event"
+	case errors.Is(err, consumer.ErrTimeout):
+		return "timeout"
 	case errors.Is(err, consumer.ErrLockLost):
 		return "lock_lost"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):

@@ -56,7 +56,7 @@ func TestConsumerMetricsCountEveryOutcome(t *testing.T) {
 	read := func() map[string]int { return counts(t, reader) }
 	atFirst := map[string]int{
 		"messaging.client.consumed.messages": 0, "outbox.consumer.handled": 0, "outbox.consumer.failed": 0, "outbox.consumer.retried": 0,
-		"outbox.consumer.dead_lettered": 0, "outbox.consumer.parked": 0, "outbox.consumer.gaps": 0, "outbox.consumer.forks": 0, "outbox.consumer.duplicates": 0,
+		"outbox.consumer.dead_lettered": 0, "outbox.consumer.parked": 0, "outbox.consumer.gaps": 0, "outbox.consumer.forks": 0, "outbox.consumer.duplicates": 0, "outbox.consumer.dropped": 0,
 	}
 	var release chan struct{}
 	written := tracetest.NewInMemoryExporter()

@@ -2,7 +2,6 @@ package subscriber
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -160,7 +159,7 @@ func (h *heldSession) nextMessage(ctx, locked context.Context) *message {
 func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 	out := &consumer.Outcome{Event: m.event}
 	h.p.runner.Received(ctx)
-	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && (!handlerFailed || handling.IsUnavailable(out.Err) || !h.park(locked, out)) {
+	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && (!handlerFailed || handling.IsUnavailable(out.Err) || !h.refuse(locked, out)) {
 		return h.wait(ctx, locked, m, out)
 	}
 	previous, observed := h.observed, make(chan struct{})
@@ -182,9 +181,9 @@ func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 		})
 		return true
 	}
-	if !handling.IsFinal(out.Err) && out.Action != consumer.Parked {
+	if out.Action == consumer.Handled && !handling.IsFinal(out.Err) {
 		h.releasePermit() // for other sessions during the backoff
-		handling.Wait(ctx, locked, h.p.runner.Backoff(out.Event.DeliveryCount))
+		handling.Wait(ctx, locked, h.p.runner.BackoffOf(out.Event, out.Event.DeliveryCount))
 	}
 	settling, cancel := bounded(locked)
 	defer cancel()
@@ -206,13 +205,20 @@ func (h *heldSession) drain(locked context.Context) bool {
 	return h.key.Load(locked, h.session.id) == nil
 }
 
-// park parks a refused event if Park is set. It reports false if that failed.
-func (h *heldSession) park(locked context.Context, out *consumer.Outcome) bool {
-	reason, final := errors.AsType[*consumer.DeadLetterError](out.Err)
-	if !final && !errors.Is(out.Err, consumer.Defer()) && out.Event.DeliveryCount >= h.p.opts.Attempts {
-		reason = &consumer.DeadLetterError{Reason: consumer.ReasonAttempts, Err: out.Err}
+// refuse parks or drops a refused event, or makes settle dead-letter it. It reports false if that failed.
+func (h *heldSession) refuse(locked context.Context, out *consumer.Outcome) bool {
+	attempts := 0 // the broker dead-letters
+	if h.key.Parks(out.Event) {
+		attempts = h.p.opts.Attempts
 	}
-	if reason == nil || !h.key.Parks(out.Event) || locked.Err() != nil {
+	reason := h.p.runner.Refusal(out.Event, out.Err, out.Event.DeliveryCount, attempts)
+	switch {
+	case reason == nil || locked.Err() != nil:
+		return true
+	case h.p.runner.Drops(out.Event):
+		return h.key.Drop(locked, out, reason)
+	case !h.key.Parks(out.Event):
+		out.Err = reason
 		return true
 	}
 	if err := h.key.Park(locked, out.Event, reason, out.Event.DeliveryCount); err != nil {
@@ -231,10 +237,12 @@ func (h *heldSession) wait(ctx, locked context.Context, m *message, out *consume
 	defer h.p.runner.Released(ctx)
 	<-h.observed // so that outcomes are observed in order
 	out.Action = consumer.Abandoned
-	h.p.runner.Observe(locked, *out)
+	if !handling.IsUntried(out.Err) {
+		h.p.runner.Observe(locked, *out)
+	}
 	h.releasePermit() // for other sessions
 	if !handling.IsWait(out.Err) {
-		handling.Wait(ctx, locked, h.p.runner.Backoff(1))
+		handling.Wait(ctx, locked, h.p.runner.BackoffOf(out.Event, 1))
 		return false
 	}
 	h.waiting = slices.Insert(h.waiting, 0, m)

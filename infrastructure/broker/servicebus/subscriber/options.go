@@ -36,6 +36,8 @@ type SessionOptions struct {
 	// MaxDeliveryCount of the source, which dead-letters an event after as many. Default 10, which is
 	// also the default of MaxDeliveryCount; not used without Park.
 	Attempts int
+	// Policies are those of consumer.Options.
+	Policies map[string]consumer.Policy
 	// GapDeliveries is how often an event after a gap waits for the missing event, for RetryDelay and
 	// then twice that and so on, before it is handled without it. The session stays locked. Default 3;
 	// negative: handled at once.
@@ -68,6 +70,9 @@ type Options struct {
 	RetryDelay, RetryDelayMax time.Duration
 	// DrainTimeout is how long handlers may run after cancellation. Default 20 s.
 	DrainTimeout time.Duration
+
+	// Policies are those of consumer.Options. Without sessions nothing is parked.
+	Policies map[string]consumer.Policy
 
 	// Observe, if set, is called with the outcome of every delivery. It must return quickly and be
 	// safe for concurrent use.

@@ -31,7 +31,7 @@ func NewProcessor(namespace servicebus.ClientConfig, source Source, handler cons
 	}
 	o := &p.opts
 	p.runner = handling.Runner{
-		Source: source.telemetry(), Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
+		Source: source.telemetry(), Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Policies: o.Policies,
 		Observe: o.Observe, Log: o.Logger, Meters: o.Meters, Tracers: o.Tracers,
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))
@@ -122,19 +122,32 @@ func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Messa
 	defer lock.stop()
 	p.runner.Received(ctx)
 	defer p.runner.Released(ctx)
-	select {
-	case permits <- struct{}{}:
-	case <-ctx.Done():
-		p.release(ctx, l, m)
-		return
-	case <-locked.Done():
-		return
-	}
 	out := consumer.Outcome{Event: newEvent(p.connector.source, keyOf(m), m)}
-	out.Err = p.runner.Handle(locked, out.Event)
-	<-permits
-	if out.Err != nil && !handling.IsFinal(out.Err) {
-		handling.Wait(ctx, locked, p.runner.Backoff(out.Event.DeliveryCount))
+	for outages := 1; outages == 1 || handling.IsUnavailable(out.Err); outages++ {
+		select {
+		case permits <- struct{}{}:
+		case <-ctx.Done():
+			p.release(ctx, l, m)
+			return
+		case <-locked.Done():
+			return
+		}
+		out.Err = p.runner.Handle(locked, out.Event)
+		<-permits
+		if handling.IsUnavailable(out.Err) { // the broker would count an abandoned message
+			if !handling.IsUntried(out.Err) {
+				p.runner.Observe(locked, consumer.Outcome{Event: out.Event, Action: consumer.Abandoned, Err: out.Err})
+			}
+			handling.Wait(ctx, locked, p.runner.BackoffOf(out.Event, outages))
+		}
+	}
+	if reason := p.runner.Refusal(out.Event, out.Err, out.Event.DeliveryCount, 0); reason != nil {
+		out.Err = reason
+		if p.runner.Drops(out.Event) {
+			out.Action = consumer.Dropped
+		}
+	} else if out.Err != nil && !handling.IsFinal(out.Err) {
+		handling.Wait(ctx, locked, p.runner.BackoffOf(out.Event, out.Event.DeliveryCount))
 	}
 	settling, cancel := bounded(locked)
 	defer cancel()

@@ -257,3 +257,50 @@ func TestPlainDrainEndsAfterItsTimeout(t *testing.T) {
 		}
 	})
 }
+
+// Both processors drop an event after the attempts of its policy, which are fewer than the deliveries of the
+// broker. Without sessions, an unavailable handler spends no delivery either.
+func TestPoliciesDropEventsAndSpareDeliveries(t *testing.T) {
+	for name, sessions := range map[string]bool{"sessions": true, "plain": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, d *broker) {
+				policies := map[string]consumer.Policy{"": {Attempts: 2, Refused: consumer.Drop, Dependency: "crm", RetryDelayMax: 2 * time.Second}}
+				calls := map[string]int{}
+				handler := func(_ context.Context, e *consumer.Event) error {
+					d.mu.Lock()
+					defer d.mu.Unlock()
+					switch calls[e.ID]++; {
+					case e.ID != "k.1" && e.ID != "j1":
+						return nil
+					case calls[e.ID] <= 8:
+						if e.DeliveryCount != 1 {
+							t.Errorf("delivery %d in the outage", e.DeliveryCount)
+						}
+						return consumer.Unavailable(errors.New("503"))
+					}
+					return errors.New("never")
+				}
+				var stop func()
+				if sessions {
+					d.publish(t, "k", 1, 2)
+					stop = d.run(t, subscriber.SessionOptions{Policies: policies}, handler)
+				} else {
+					d.enqueue(t, 1, 2)
+					stop = d.runPlain(t, subscriber.Options{Policies: policies, Concurrency: 1}, handler)
+				}
+				settle(5 * time.Minute)
+				stop()
+				if sessions {
+					if n := d.left(t); n != 0 || calls["k.1"] != 10 || calls["k.2"] != 1 {
+						t.Errorf("%d messages left, calls %v", n, calls)
+					}
+				} else if n := len(d.jobsLeft(t)); n != 0 || calls["j1"] != 10 || calls["j2"] != 1 {
+					t.Errorf("%d messages left, calls %v", n, calls)
+				}
+				if last := slices.Index(d.outcomes, map[bool]string{true: "k.1 fresh dropped", false: "j1 fresh dropped"}[sessions]); last < 0 {
+					t.Errorf("outcomes %v", d.outcomes)
+				}
+			})
+		})
+	}
+}

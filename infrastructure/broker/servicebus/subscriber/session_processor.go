@@ -36,7 +36,7 @@ func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handl
 	}
 	o := &p.opts
 	p.runner = handling.Runner{
-		Source: source.telemetry(), Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
+		Source: source.telemetry(), Advise: advise, Handler: handler, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout, Policies: o.Policies,
 		Observe: o.Observe, Log: o.Logger, Meters: o.Meters, Tracers: o.Tracers,
 	}
 	n, err := wire.NewNamespace(wire.Config(namespace))

@@ -20,7 +20,7 @@ func settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, out *consume
 	var err error
 	reason, dead := errors.AsType[*consumer.DeadLetterError](out.Err)
 	switch {
-	case out.Err == nil, out.Action == consumer.Parked:
+	case out.Err == nil, out.Action == consumer.Parked, out.Action == consumer.Dropped:
 		err = r.AcceptMessage(ctx, m)
 	case dead:
 		out.Action = consumer.DeadLettered

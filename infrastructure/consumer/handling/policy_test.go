@@ -1,0 +1,195 @@
+package handling_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/application/relay/parkedtest"
+	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
+)
+
+var errBad = errors.New("bad customer number")
+
+// Each action has its own attempts and treatment. The order of a parked key includes events whose action
+// parks nothing itself.
+func TestPolicyOfAnActionDecidesAboutItsFailures(t *testing.T) {
+	store := parkedtest.NewMemory()
+	run(t, consumer.Options{Park: store, Attempts: 4, Policies: map[string]consumer.Policy{
+		"dropped":  {Attempts: 2, Refused: consumer.Drop},
+		"dead":     {Attempts: -1, IsRefused: func(err error) bool { return errors.Is(err, errBad) }, Refused: consumer.DeadLetterOnly},
+		"":         {Attempts: 3},
+		"patience": {Attempts: -1, RetryDelay: time.Minute, RetryDelayMax: 2 * time.Minute},
+	}}, func(_ context.Context, e *consumer.Event) error {
+		switch {
+		case e.Sequence > 1 || e.Action == "patience" && e.DeliveryCount == 12:
+			return nil
+		case e.Action == "dead" && e.DeliveryCount == 6:
+			return fmt.Errorf("crm: %w", errBad)
+		}
+		return errors.New("not now")
+	}, func(d *broker) {
+		for _, action := range []string{"dropped", "dead", "other", "patience"} {
+			d.action = action
+			d.deliver(action, 1, 2)
+		}
+		d.action = "dropped"
+		d.deliver("other", 3)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := fmt.Sprint(d.deadLetters, parkedIDs(store, "dropped"), parkedIDs(store, "dead"), parkedIDs(store, "other")); got != "[dead1 refused] [] [] [other1 other2 other3]" {
+			t.Errorf("dead letters and parked events %s", got)
+		}
+		calls := map[string]int{}
+		for _, id := range d.handled {
+			calls[id]++
+		}
+		if n := calls["patience1"]; n > 8 || n < 5 {
+			t.Errorf("%d attempts in 10 minutes with a pause of 1 to 2 minutes", n)
+		}
+		time.Sleep(20 * time.Minute)
+		synctest.Wait()
+		calls = map[string]int{}
+		for _, id := range d.handled {
+			calls[id]++
+		}
+		if got := fmt.Sprint(calls); got != "map[dead1:6 dead2:1 dropped1:2 dropped2:1 other1:3 patience1:12 patience2:1]" {
+			t.Errorf("calls %s", got)
+		}
+		dropped := 0
+		for _, o := range d.outcomes {
+			if o == "dropped1 dropped" {
+				dropped++
+			}
+		}
+		if dropped != 1 {
+			t.Errorf("outcomes %v", d.outcomes)
+		}
+	})
+}
+
+func TestTimeoutOfAPolicyEndsTheHandler(t *testing.T) {
+	run(t, consumer.Options{Policies: map[string]consumer.Policy{"": {Timeout: 5 * time.Second, Attempts: 2}}}, func(ctx context.Context, e *consumer.Event) error {
+		if e.Sequence > 1 {
+			return nil
+		}
+		began := time.Now()
+		<-ctx.Done()
+		if took := time.Since(began); took != 5*time.Second || context.Cause(ctx) != consumer.ErrTimeout {
+			t.Errorf("ended after %v by %v", took, context.Cause(ctx))
+		}
+		return ctx.Err()
+	}, func(d *broker) {
+		d.deliver("a", 1, 2)
+		d.want(t, "dead letters", &d.deadLetters, time.Minute, "a1 too_many_attempts")
+		d.want(t, "handled", &d.handled, 0, "a1", "a1", "a2")
+	})
+}
+
+// While the dependency is unavailable, one event at a time is tried, no attempt is spent, and actions without
+// it are handled. Then all are, in the order of their keys.
+func TestUnavailableDependencyIsTriedWithOneEvent(t *testing.T) {
+	const keys = 50
+	const outage = 10 * time.Minute
+	var began time.Time
+	var calls, running, most atomic.Int64
+	run(t, consumer.Options{Attempts: 2, Policies: map[string]consumer.Policy{
+		"crm":  {Dependency: "crm", IsUnavailable: func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }, Timeout: 2 * time.Second},
+		"crm2": {Dependency: "crm", RetryDelayMax: 20 * time.Second},
+	}}, func(ctx context.Context, e *consumer.Event) error {
+		since := time.Since(began)
+		if e.Action == "none" || since > outage {
+			return nil
+		}
+		defer running.Add(-1)
+		if n := running.Add(1); since > 10*time.Second {
+			most.Store(max(most.Load(), n))
+			calls.Add(1)
+		}
+		if e.Action == "crm" {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return consumer.Unavailable(errors.New("crm: 503"))
+	}, func(d *broker) {
+		began = time.Now()
+		for k := range keys {
+			d.action = []string{"crm", "crm2"}[k%2]
+			d.deliver(fmt.Sprint("k", k, "."), 1, 2)
+		}
+		time.Sleep(time.Minute)
+		d.action = "none"
+		d.deliver("n", 1, 2, 3)
+		time.Sleep(time.Second)
+		d.mu.Lock()
+		handled := d.outcomes[len(d.outcomes)-3:]
+		if got := fmt.Sprint(handled); got != "[n1 handled n2 handled n3 handled]" {
+			t.Errorf("outcomes %v", d.outcomes)
+		}
+		d.mu.Unlock()
+		time.Sleep(outage)
+		// Without the breaker these would be 100 events with a pause of at most 36 s, 1,600 calls at least.
+		if n := calls.Load(); most.Load() != 1 || n > 60 || n < 12 {
+			t.Errorf("%d calls in the outage, %d at a time", n, most.Load())
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		last := map[string]string{}
+		done := 0
+		for _, o := range d.outcomes {
+			var id, action string
+			_, _ = fmt.Sscan(o, &id, &action)
+			if action != "handled" || id[0] != 'k' {
+				continue
+			}
+			done++
+			if key := id[:len(id)-1]; id[len(id)-1:] != map[string]string{"": "1", "1": "2"}[last[key]] {
+				t.Errorf("%s handled after %q", id, last[key])
+			} else {
+				last[key] = id[len(id)-1:]
+			}
+		}
+		if done != 2*keys || len(d.deadLetters) != 0 {
+			t.Errorf("%d events handled, dead letters %v", done, d.deadLetters)
+		}
+	})
+}
+
+// A probe that ends with the lock of its event says nothing; the next event is tried.
+func TestInterruptedProbeIsRepeated(t *testing.T) {
+	calls := 0
+	run(t, consumer.Options{Policies: map[string]consumer.Policy{"": {Dependency: "crm"}}}, func(ctx context.Context, _ *consumer.Event) error {
+		switch calls++; calls {
+		case 1:
+			return consumer.Unavailable(errors.New("503"))
+		case 2:
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		d.loseLocks(consumer.ErrLockLost)
+		d.locked = d.ctx
+		d.deliver("b", 1)
+		time.Sleep(time.Minute)
+		d.want(t, "handled", &d.handled, 0, "a1", "a1", "b1")
+	})
+}
+
+func TestInvalidPoliciesAreReported(t *testing.T) {
+	for _, p := range []consumer.Policy{{Timeout: -1}, {RetryDelay: -1}, {RetryDelayMax: -1}, {Refused: 3}} {
+		_, err := handling.NewDispatcher(handling.Source{}, nil, func(context.Context, *consumer.Event) error { return nil }, consumer.Options{Policies: map[string]consumer.Policy{"ContactCreated": p}})
+		if err == nil || !strings.Contains(err.Error(), `policy of "ContactCreated"`) {
+			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
