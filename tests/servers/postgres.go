@@ -10,9 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"feedbox/tests/testenv"
 )
 
 // Postgres is a PostgreSQL server with fsync on. It must be used by one goroutine at a time.
@@ -20,6 +23,7 @@ type Postgres struct {
 	bin, folder string
 	port        int
 	as          *syscall.Credential // nil: the user of the test
+	owner       int                 // the user of the server
 	running     *exec.Cmd
 	ended       chan struct{} // closed when running has stopped
 	database    int
@@ -47,11 +51,39 @@ func postgresBin() string {
 func StartPostgres(t TB) *Postgres {
 	t.Helper()
 	p := newPostgres(t)
+	p.initialize(t)
+	p.Start(t)
+	return p
+}
+
+// initialize creates the data of an empty server. It copies those of an earlier initdb, which takes a
+// second of processor time, and tests start many servers.
+func (p *Postgres) initialize(t TB) {
+	t.Helper()
+	program, err := os.Stat(filepath.Join(p.bin, "initdb"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(moduleRoot(t), ".cache", fmt.Sprintf("postgres-%s-%d-%d-%d", filepath.Base(filepath.Dir(p.bin)), program.Size(), program.ModTime().Unix(), p.owner))
+	if copyTree(made, p.data()) == nil {
+		return
+	}
+	_ = os.RemoveAll(p.data()) // a part of a copy
 	if out, err := p.command("initdb", "-D", p.data(), "-U", "feedbox", "-A", "trust", "-E", "UTF8", "--locale=C").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
-	p.Start(t)
-	return p
+	part := fmt.Sprintf("%s.%d", made, p.port)                                                                            // renamed when it is complete, because others start servers too
+	if os.MkdirAll(filepath.Dir(made), 0o755) != nil || copyTree(p.data(), part) != nil || os.Rename(part, made) != nil { //nolint:gosec // as the folder of a module
+		_ = os.RemoveAll(part) // another process was first, or the next server runs initdb again
+	}
+}
+
+// copyTree copies a folder with the owners of its files.
+func copyTree(from, to string) error {
+	if _, err := os.Stat(from); err != nil {
+		return err
+	}
+	return exec.Command("cp", "-a", from, to).Run()
 }
 
 // newPostgres returns a server without data.
@@ -63,18 +95,32 @@ func newPostgres(t TB) *Postgres {
 	}
 	var err error
 	// The user of the server could not enter a folder of t.
-	if p.folder, err = os.MkdirTemp("", "feedbox-postgres-"); err != nil {
+	if p.folder, err = os.MkdirTemp(memory(t), "feedbox-postgres-"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		p.Kill(t)
 		_ = os.RemoveAll(p.folder)
 	})
-	if os.Getuid() == 0 {
+	p.owner = os.Getuid()
+	if p.owner == 0 {
 		p.demote(t)
 	}
 	p.port = Ports(t, 1)[0]
 	return p
+}
+
+// memory returns a folder in memory, where fsync takes no time, or "" for the default. kill -9 of a
+// server loses none of its files on either, so only tests at their full size use the disk, and
+// benchmarks, which measure it. TMPDIR overrides it.
+func memory(t TB) string {
+	const folder, least = "/dev/shm", 4 << 30
+	test, ok := t.(testing.TB)
+	var disk syscall.Statfs_t
+	if !ok || testenv.Full(test) || os.Getenv("TMPDIR") != "" || syscall.Statfs(folder, &disk) != nil || disk.Bavail*uint64(disk.Bsize) < least { //nolint:gosec // a block has a positive size
+		return ""
+	}
+	return folder
 }
 
 // demote selects another user for the server, because it refuses to run as root.
@@ -91,8 +137,8 @@ func (p *Postgres) demote(t TB) {
 	if err1 != nil || err2 != nil {
 		t.Fatalf("the user %s has the ids %s and %s", who.Username, who.Uid, who.Gid)
 	}
-	p.as = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-	if err := os.Chown(p.folder, int(uid), int(gid)); err != nil { //nolint:gosec // 32 bits
+	p.as, p.owner = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, int(uid) //nolint:gosec // 32 bits
+	if err := os.Chown(p.folder, int(uid), int(gid)); err != nil {                    //nolint:gosec // 32 bits
 		t.Fatal(err)
 	}
 }
@@ -160,30 +206,6 @@ func (p *Postgres) launch(t TB) {
 	}(p.running)
 }
 
-// Kill kills the server and all its processes with kill -9. A process that survived would
-// prevent the next server from opening the data.
-func (p *Postgres) Kill(t TB) {
-	t.Helper()
-	if p.running == nil || p.running.Process == nil {
-		return
-	}
-	_ = p.running.Process.Kill() // so that it starts no more processes
-	<-p.ended
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
-		rest := p.processes()
-		for _, pid := range rest {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
-		if len(rest) == 0 {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the processes %v of PostgreSQL outlive kill -9", rest)
-		}
-	}
-	p.running = nil
-}
-
 // PID returns the process id of the server, the parent of all its processes.
 func (p *Postgres) PID() int { return p.running.Process.Pid }
 
@@ -195,18 +217,6 @@ func (p *Postgres) Ended() bool {
 	default:
 		return false
 	}
-}
-
-// processes returns the processes whose working directory is the data folder.
-func (p *Postgres) processes() (pids []int) {
-	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is fine
-	for _, link := range links {
-		if at, err := os.Readlink(link); err == nil && at == p.data() { // a process that has ended has no link
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }
 
 func (p *Postgres) url(database string) string {

@@ -16,6 +16,10 @@ import (
 // those on the PATH, because they change the user first.
 const rabbitMQ = "/usr/lib/rabbitmq/bin"
 
+// idle are options of Erlang's schedulers: they sleep when they have nothing to do. By default they
+// first wait busily, which costs the processor time of the tests beside them.
+const idle = "+sbwt none +sbwtdcpu none +sbwtdio none"
+
 // RabbitMQ is a broker that a test may kill and restart.
 type RabbitMQ struct {
 	// URL of the broker, for its user guest.
@@ -48,6 +52,7 @@ func StartRabbitMQ(t TB) *RabbitMQ {
 			"HOME="+dir, fmt.Sprintf("RABBITMQ_NODENAME=feedbox%d@localhost", ports[0]),
 			fmt.Sprintf("RABBITMQ_NODE_PORT=%d", ports[0]), "RABBITMQ_NODE_IP_ADDRESS=127.0.0.1",
 			fmt.Sprintf("RABBITMQ_DIST_PORT=%d", ports[1]), fmt.Sprintf("ERL_EPMD_PORT=%d", ports[2]), "ERL_EPMD_ADDRESS=127.0.0.1",
+			"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS="+idle, "RABBITMQ_CTL_ERL_ARGS="+idle,
 			"RUNNING_UNDER_SYSTEMD=true", // the script becomes the broker, so that the kernel ends the broker with the test
 			"RABBITMQ_MNESIA_BASE="+dir, "RABBITMQ_LOG_BASE="+dir, "RABBITMQ_CONFIG_FILE="+filepath.Join(dir, "rabbitmq.conf"),
 			"RABBITMQ_ENABLED_PLUGINS_FILE="+filepath.Join(dir, "enabled_plugins"), "RABBITMQ_PID_FILE="+filepath.Join(dir, "pid"),

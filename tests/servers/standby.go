@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -47,6 +49,42 @@ func (p *Postgres) Stall(t TB) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// Kill kills the server and all its processes with kill -9. A process that survived would
+// prevent the next server from opening the data.
+func (p *Postgres) Kill(t TB) {
+	t.Helper()
+	if p.running == nil || p.running.Process == nil {
+		return
+	}
+	_ = p.running.Process.Kill() // so that it starts no more processes
+	<-p.ended
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		rest := p.processes()
+		for _, pid := range rest {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		if len(rest) == 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the processes %v of PostgreSQL outlive kill -9", rest)
+		}
+	}
+	p.running = nil
+}
+
+// processes returns the processes whose working directory is the data folder.
+func (p *Postgres) processes() (pids []int) {
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is fine
+	for _, link := range links {
+		if at, err := os.Readlink(link); err == nil && at == p.data() { // a process that has ended has no link
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // PowerOff ends all processes of the server as a loss of power does. Kill ends the parent first. Then
