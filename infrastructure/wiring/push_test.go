@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -202,6 +203,38 @@ func TestPushSendsTheEventsOfASubscription(t *testing.T) {
 	}
 }
 
+// TestMain ends the servers that tests share.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	for _, end := range slices.Backward(lasting.ends) {
+		end()
+	}
+	os.Exit(code)
+}
+
+// lasting holds the servers of all tests, because each costs seconds of processor time. Its tests are
+// not parallel. Each takes queues of its own.
+var lasting struct {
+	rabbit *servers.RabbitMQ
+	sqs    string // endpoint
+	queues int
+	ends   []func()
+}
+
+// untilEnd is a test whose servers run until all tests have ended.
+type untilEnd struct{ *testing.T }
+
+func (untilEnd) Cleanup(end func()) { lasting.ends = append(lasting.ends, end) }
+
+func (u untilEnd) TempDir() string {
+	dir, err := os.MkdirTemp("", "feedbox-wiring-")
+	if err != nil {
+		u.Fatal(err)
+	}
+	u.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
+}
+
 // pushSource is a broker with a consumer that push serves.
 type pushSource struct {
 	environ []string
@@ -234,12 +267,16 @@ func busSource(t *testing.T) pushSource {
 }
 
 func rabbitSource(t *testing.T) pushSource {
-	server := servers.StartRabbitMQ(t)
+	if lasting.rabbit == nil {
+		lasting.rabbit = servers.StartRabbitMQ(untilEnd{t})
+	}
+	lasting.queues++
+	server, name := lasting.rabbit, fmt.Sprint("billing", lasting.queues)
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(rabbitmq.Declare(t.Context(), client, "orders", rabbitmq.Group{Name: "billing", Queues: 1}), client.Close()); err != nil {
+	if err := errors.Join(rabbitmq.Declare(t.Context(), client, "orders", rabbitmq.Group{Name: name, Queues: 1}), client.Close()); err != nil {
 		t.Fatal(err)
 	}
 	connection, err := amqp.Dial(server.URL)
@@ -251,8 +288,8 @@ func rabbitSource(t *testing.T) pushSource {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return pushSource{[]string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL, "FEEDBOX_PUSH_FROM=billing:1"}, func(key string, n int64) {
-		if err := channel.PublishWithContext(t.Context(), "", "billing.0", false, false, amqp.Publishing{
+	return pushSource{[]string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL, "FEEDBOX_PUSH_FROM=" + name + ":1"}, func(key string, n int64) {
+		if err := channel.PublishWithContext(t.Context(), "", name+".0", false, false, amqp.Publishing{
 			MessageId: fmt.Sprintf("%s-%d", key, n), Type: "OrderPaid", Body: []byte(`{}`), Headers: amqp.Table{"partitionKey": key, "sequence": n},
 		}); err != nil {
 			t.Fatal(err)
@@ -261,14 +298,18 @@ func rabbitSource(t *testing.T) pushSource {
 }
 
 func sqsSource(t *testing.T) pushSource {
-	endpoint := servers.StartSQS(t)
+	if lasting.sqs == "" {
+		lasting.sqs = servers.StartSQS(untilEnd{t})
+	}
+	lasting.queues++
+	endpoint := lasting.sqs
 	t.Setenv("AWS_ACCESS_KEY_ID", "test")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "test")
 	client, err := SQSClient(config.SQS{Region: "eu-west-1", Endpoint: config.Address(endpoint)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	queue, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: new("orders.fifo"), Attributes: map[string]string{"FifoQueue": "true"}})
+	queue, err := client.CreateQueue(t.Context(), &awssqs.CreateQueueInput{QueueName: new(fmt.Sprintf("orders%d.fifo", lasting.queues)), Attributes: map[string]string{"FifoQueue": "true"}})
 	if err != nil {
 		t.Fatal(err)
 	}

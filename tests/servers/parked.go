@@ -246,7 +246,7 @@ func (p *parkedProcess) die() {
 
 // crashes reports whether the process has crashed, or crashes now.
 func (p *parkedProcess) crashes() bool {
-	if p.run.rolls.Add(1) == 500 || p.run.roll(min(25*p.run.Keys, 4000)) == 0 {
+	if p.run.rolls.Add(1) == int64(min(500, 50*p.run.Keys)) || p.run.roll(min(25*p.run.Keys, 4000)) == 0 {
 		p.die()
 	}
 	return p.isDead()

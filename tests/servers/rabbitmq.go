@@ -39,6 +39,13 @@ func StartRabbitMQ(t TB) *RabbitMQ {
 		t.Skip("RabbitMQ is not installed (tests/servers/install.sh)")
 	}
 	dir := t.TempDir()
+	if fast := memory(t); fast != "" {
+		var err error
+		if dir, err = os.MkdirTemp(fast, "feedbox-rabbitmq-"); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	}
 	ports := Ports(t, 3)
 	config := "loopback_users.guest = true\nlog.file.level = warning\nvm_memory_high_watermark.absolute = 2GB\ndisk_free_limit.absolute = 100MB\n"
 	for name, text := range map[string]string{"rabbitmq.conf": config, "enabled_plugins": "[].\n"} {

@@ -22,6 +22,7 @@ import (
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/operator"
 	"feedbox/tests/servers"
+	"feedbox/tests/testenv"
 	"feedbox/tests/testkit"
 )
 
@@ -138,7 +139,7 @@ func testConsumer(t *testing.T, endpoint string) {
 		t.Parallel()
 		q := newQueue(t, endpoint, "parks")
 		servers.TestParked(t, servers.ParkedKit{
-			Store: parkedtest.NewMemory(), Inbox: consumer.NewMemoryInbox(0), Publish: func(all []relay.Group) { q.publish(t, all) }, Keys: 8,
+			Store: parkedtest.NewMemory(), Inbox: consumer.NewMemoryInbox(0), Publish: func(all []relay.Group) { q.publish(t, all) }, Keys: testenv.Sample(t, 4, 8),
 			Start: func(o consumer.Options, handler consumer.Handler) func() {
 				process := &cutter{}
 				o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))

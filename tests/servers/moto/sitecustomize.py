@@ -2,10 +2,15 @@
 # ways that a consumer meets: its threads do not lock each other out, so that a message that comes
 # while others are deleted may be gone; and of messages of a group that become visible at the same
 # time it may give the second one first. Its topics keep two attributes that they do not return.
+#
+# Two thirds of its processor time were conversions of the current time, three for each message of a
+# queue with each message that is sent. Reading the policies of IAM, which no test uses, delayed its start.
 import copy
 import functools
+import sys
 import threading
 import time
+import types
 
 try:
     from moto.sns.responses import SNSResponse
@@ -37,6 +42,12 @@ def take(queue, count, visibility, names):
 
 
 if models is not None:
+    models.unix_time = time.time
+    models.unix_time_millis = lambda: time.time() * 1000
+    policies = types.ModuleType("moto.iam.aws_managed_policies")
+    policies.aws_managed_policies_data = "{}"
+    sys.modules[policies.__name__] = policies
+
     lock = threading.RLock()
     receive = models.SQSBackend.receive_message
 
@@ -44,6 +55,9 @@ if models is not None:
         queue = self.get_queue(queue_name)
         if not queue.fifo_queue:
             return receive(self, queue_name, count, wait, visibility, names)
+        if queue_name.endswith("-dead-letters.fifo"):
+            # Operators wait for a second so that SQS asks all of its servers. Moto is one process.
+            wait = min(wait, 0.1)
         end = time.time() + wait
         while True:
             with lock:

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	amqp "github.com/rabbitmq/amqp091-go"
+
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/broker/rabbitmq/doctor"
 	"feedbox/infrastructure/operator"
@@ -64,7 +66,16 @@ func TestExamineReportsHowToFixTheExchange(t *testing.T) {
 		t.Errorf("a group: %+v", found)
 	}
 	// Its other queue still takes events, so nothing else shows the loss.
-	if _, err := server.Control(t.Context(), "delete_queue", "billing.1"); err != nil {
+	connection, err := amqp.Dial(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	channel, err := connection.Channel()
+	if err == nil {
+		_, err = channel.QueueDelete("billing.1", false, false, false)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	if found = examine(t, server.URL, "orders", "billing:2"); len(found) != 4 || found[3].Status != operator.FindingFailed || !strings.Contains(found[3].Detail, "billing.1") {
