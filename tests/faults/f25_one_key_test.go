@@ -8,15 +8,20 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/tests/sim/world"
+	"feedbox/tests/testenv"
 	"feedbox/tests/testkit"
 )
 
-// siege is the length of the fault of F25, and window that of the broker's duplicate detection. siege
-// is longer, so that an event that is sent again arrives twice.
-const (
-	siege  = 30 * time.Minute
-	window = 10 * time.Minute
-)
+// siege returns the length of the fault of F25. It is three times the window of the broker's duplicate
+// detection, so that an event that is sent again arrives twice. A sample has a shorter window, because
+// most of the processor time is that of polls during the siege.
+func siege(t testing.TB) time.Duration {
+	t.Helper()
+	if testkit.Scale(t) >= 0.05 {
+		return 30 * time.Minute
+	}
+	return time.Duration(testenv.Sample(t, 6, 30)) * time.Minute
+}
 
 var busy = busemu.Fault{Err: &busemu.Error{Condition: busemu.ServerBusy, Description: "The server is busy."}}
 
@@ -47,7 +52,7 @@ func TestOneKeyOfManyWaits(t *testing.T) {
 			runScenario(t, testkit.Result{
 				Fault: "F25", Name: c.title, Seed: 25, Of: 30,
 				Note: "30 min, three times the duplicate window; the others' p99 is at most twice that without the fault",
-			}, besieged(c.topology), func(s *scenario) {
+			}, besieged(t, c.topology), func(s *scenario) {
 				const sick = "sick"
 				l := s.newSteady(contacts(199)...)
 				l.run(time.Minute, 60, sick) // until every key has a position
@@ -58,7 +63,7 @@ func TestOneKeyOfManyWaits(t *testing.T) {
 					defer open()
 				}
 				began := time.Now()
-				l.run(siege, besiegedEvents(s), sick)
+				l.run(siege(s), besiegedEvents(s), sick)
 				ended := time.Now()
 				end()
 				sorted, missing := l.latencies(began, ended, sick)
@@ -74,10 +79,11 @@ func TestOneKeyOfManyWaits(t *testing.T) {
 }
 
 // besieged returns the topology of F25.
-func besieged(t world.Topology) world.Topology {
-	t.APIs, t.Consumers, t.Relays, t.DuplicateWindow = -1, -1, 2, window
-	t.PollMin, t.PollMax = 200*time.Millisecond, time.Second
-	return t
+func besieged(t testing.TB, w world.Topology) world.Topology {
+	t.Helper()
+	w.APIs, w.Consumers, w.Relays, w.DuplicateWindow = -1, -1, 2, siege(t)/3
+	w.PollMin, w.PollMax = 200*time.Millisecond, time.Second
+	return w
 }
 
 // failSends applies fault to sends of key, until end is called.
@@ -96,7 +102,10 @@ func (s *scenario) failSends(key string, fault busemu.Fault) (end func()) {
 // TestUnparkableKeyStopsNoOtherKey has more of them.
 func (l *steady) fewHeld(events int) { l.every = max(l.every, events/450) }
 
-func besiegedEvents(t testing.TB) int { return max(900, testkit.Count(t, 9_000)) }
+// besiegedEvents returns the number of events of a siege: at least one every two seconds.
+func besiegedEvents(t testing.TB) int {
+	return max(int(siege(t)/(2*time.Second)), testkit.Count(t, 9_000)*int(siege(t)/time.Minute)/30)
+}
 
 // F25: a key that can be neither sent nor parked has more documents than fit into the memory of its
 // range. The others continue. Once the key's events can be sent, all events arrive in order and once.
@@ -107,14 +116,14 @@ func TestUnparkableKeyStopsNoOtherKey(t *testing.T) {
 	runScenario(t, testkit.Result{
 		Fault: "F25", Name: "the broker is busy for one key of 200 that cannot be parked, with more events than fit into memory", Seed: 252, Of: 30,
 		Note: "30 min, three times the duplicate window; the others of the range continue",
-	}, besieged(world.Topology{}), func(s *scenario) {
+	}, besieged(t, world.Topology{}), func(s *scenario) {
 		const sick = "sick"
 		l := s.newSteady(contacts(199)...)
 		l.run(time.Minute, 60, sick)
 		end, open := s.failSends(sick, busy), s.refuseParking(sick)
 		began := time.Now()
 		l.every = 2
-		l.run(siege, 1_400, sick) // 700 of the key, two documents each
+		l.run(siege(s), 1_400, sick) // 700 of the key, two documents each
 		s.Sleep(10 * time.Second)
 		if _, missing := l.latencies(began, time.Now(), sick); missing > 0 {
 			s.Errorf("%d events of the others did not arrive while one key waits", missing)
@@ -128,11 +137,11 @@ func TestUnparkableKeyStopsNoOtherKey(t *testing.T) {
 // healthyP99 returns the latency of events without faults.
 func healthyP99(t *testing.T, topology world.Topology) (p99 time.Duration) {
 	t.Helper()
-	runWorld(t, &testkit.Result{Seed: testkit.Seed(t, 25)}, besieged(topology), func(s *scenario) {
+	runWorld(t, &testkit.Result{Seed: testkit.Seed(t, 25)}, besieged(t, topology), func(s *scenario) {
 		l := s.newSteady(contacts(200)...)
 		l.run(time.Minute, 60, "")
 		began := time.Now()
-		l.run(siege, besiegedEvents(s), "")
+		l.run(siege(s), besiegedEvents(s), "")
 		s.Sleep(10 * time.Second)
 		sorted, missing := l.latencies(began, time.Now(), "none")
 		if p99 = quantile(sorted, 0.99); missing > 0 {
@@ -171,7 +180,7 @@ func TestRefusedKeyWaitsForParkedStore(t *testing.T) {
 	runScenario(t, testkit.Result{
 		Fault: "F25", Name: "one key of 41 is refused while nothing can be parked", Seed: 251, Of: 30,
 		Note: "30 min, three times the duplicate window; each event of the others was sent once",
-	}, besieged(world.Topology{}), func(s *scenario) {
+	}, besieged(t, world.Topology{}), func(s *scenario) {
 		l := s.newSteady(contacts(keys)...)
 		l.run(time.Minute, 60, refused)
 		before := l.last[refused]
@@ -179,7 +188,7 @@ func TestRefusedKeyWaitsForParkedStore(t *testing.T) {
 		open := s.refuseParking("")
 		began := time.Now()
 		l.write(refused, fmt.Sprintf(`{"id":%q,"partitionKey":%q,"type":"domainEvent","data":"text","ttl":-1}`, eventID(refused, before+1), refused))
-		l.run(siege, besiegedEvents(s), refused)
+		l.run(siege(s), besiegedEvents(s), refused)
 		if sorted, missing := l.latencies(began, time.Now().Add(-time.Minute), refused); missing > 0 {
 			s.Errorf("%d of %d events of the others, a minute old or more, have not arrived", missing, len(sorted))
 		}
