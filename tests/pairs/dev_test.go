@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/lab/workload"
+	"feedbox/tests/testenv"
 	"feedbox/tests/testkit"
 )
 
@@ -24,6 +25,9 @@ func TestFeedboxDevOnADatabase(t *testing.T) {
 
 // The same in Firestore.
 func TestFeedboxDevOnFirestore(t *testing.T) {
+	if !everyPair && !testenv.Full(t) {
+		t.Skip("Google's emulator needs ten seconds of processor time: runs with FEEDBOX_TEST_FULL=yes")
+	}
 	t.Parallel()
 	walkOfDev(t, []string{"FIRESTORE_EMULATOR_HOST=" + firestoreServer.get(t)}, "firestore://dev", "", "export FEEDBOX_STORE='firestore'", "export FEEDBOX_FIRESTORE_PROJECT='dev'")
 }
