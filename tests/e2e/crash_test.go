@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"feedbox/infrastructure/lab/verify"
+	"feedbox/tests/testenv"
 	"feedbox/tests/testkit"
 )
 
 // feedbox-dev is killed ten times under load and restarted on its data. No acknowledged change is lost,
 // and none of its events is missing.
 func TestDevKilledUnderLoad(t *testing.T) {
-	const kills = 10
+	t.Parallel()
+	kills := testenv.Sample(t, 3, 10)
 	seed := testkit.Seed(t, 1)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	binaries, dir := testkit.Build(t), t.TempDir()

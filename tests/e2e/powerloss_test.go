@@ -17,17 +17,19 @@ import (
 	"feedbox/infrastructure/lab/verify"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
+	"feedbox/tests/testenv"
 	"feedbox/tests/testkit"
 )
 
 // The machine loses power and all data that was not fsynced. Kill -9 cannot test that, because the
 // kernel keeps the writes of a dead process.
 func TestPowerLossLosesNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	seed := testkit.Seed(t, 1)
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	cosmosDisk, busDisk := vfs.NewCrashableMem(), vfs.NewCrashableMem()
 	acked, unknown, lost := map[string]int{}, map[string]int{}, 0
-	for round := range 5 {
+	for round := range testenv.Sample(t, 2, 5) {
 		world := startWorld(t, cosmosDisk, busDisk)
 		load := &testkit.Workload{
 			Base: world.endpoints.API, Client: &http.Client{Transport: &http.Transport{}, Timeout: 10 * time.Second},
