@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"flag"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -10,7 +11,10 @@ import (
 	"feedbox/tests/testkit"
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) {
+	_ = flag.Set("test.parallel", "8") // most scripts wait for the polls of a relay; the command line overrides it
+	testkit.Main(m)
+}
 
 // Each script has its own emulators with an empty data container. Its commands are:
 //
