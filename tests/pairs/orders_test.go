@@ -10,7 +10,10 @@ import (
 
 // The order service of tests/adopter, a separate module, runs its own tests, from a request
 // to a total, on every pair, and those of payments in PostgreSQL.
-func TestOrders(t *testing.T) { orders(t, "(TestAnOrderFromRequestToTotal|TestPaymentsAreCounted)") }
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	orders(t, "(TestAnOrderFromRequestToTotal|TestPaymentsAreCounted)")
+}
 
 // orders runs tests of tests/adopter on every pair.
 func orders(t *testing.T, name string) {
@@ -22,8 +25,8 @@ func orders(t *testing.T, name string) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	eachPair(t, func(t *testing.T, makeStore storeKind, makeBroker brokerKind) {
-		s, b := makeStore.open(t), makeBroker.open(t)
 		t.Parallel()
+		s, b := makeStore.open(t), makeBroker.open(t)
 		cmd := exec.CommandContext(t.Context(), binary, "-test.run", "^"+name+"$", "-test.v")
 		cmd.Dir = build.Dir
 		cmd.Env = slices.Concat(os.Environ(), s.orders, b.orders)

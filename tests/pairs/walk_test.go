@@ -17,9 +17,10 @@ import (
 
 // On every pair, clients, operator commands and a consumer get the same results.
 func TestPairs(t *testing.T) {
+	t.Parallel()
 	eachPair(t, func(t *testing.T, s storeKind, b brokerKind) {
+		t.Parallel() // before the servers start, because each is waited for
 		w := newWorld(t, s.open(t), b.open(t))
-		t.Parallel()
 		w.relays = append(w.relays, w.relay(t))
 		key := w.walk(t)
 		w.concurrent(t)
