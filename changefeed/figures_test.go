@@ -17,7 +17,7 @@ import (
 // figures: CHANGEFEED_CYCLES.
 func cyclesOf(t *testing.T) int {
 	t.Helper()
-	return testenv.Count(t, "CHANGEFEED_CYCLES", 5)
+	return testenv.Count(t, "CHANGEFEED_CYCLES", testenv.Sample(t, 2, 5))
 }
 
 // seeded returns the random choices of a test that reports figures, from CHANGEFEED_SEED. The

@@ -47,10 +47,10 @@ func simConfig(seed uint64) simulation.Config {
 }
 
 // seeds returns the first seed and the number of seeds of a test: CHANGEFEED_SEED, and CHANGEFEED_SEEDS
-// or 60, of which a sample is 20.
+// or 60, of which a sample is 10.
 func seeds(t *testing.T) (first uint64, count int) {
 	t.Helper()
-	return testenv.Seed(t, "CHANGEFEED_SEED", 1), testenv.Count(t, "CHANGEFEED_SEEDS", testenv.Sample(t, 20, 60))
+	return testenv.Seed(t, "CHANGEFEED_SEED", 1), testenv.Count(t, "CHANGEFEED_SEEDS", testenv.Sample(t, 10, 60))
 }
 
 func TestSimulation(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
+	"feedbox/tests/testenv"
 )
 
 // From now means from the creation of the leases, also if the first batch fails, or the
@@ -110,7 +111,7 @@ func TestSavedTokensKeepTheirTime(t *testing.T) {
 // The store fails and loses replies, and hosts crash. The leases tile the key space before any
 // of them is processed, and nothing is skipped.
 func TestManyHostsInitializeAtOnce(t *testing.T) {
-	for round := range 20 {
+	for round := range testenv.Sample(t, 8, 20) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t, 7)
 			var calls atomic.Int64
