@@ -111,6 +111,7 @@ func TestSourceNamesTheContainer(t *testing.T) {
 }
 
 func TestProcessorOverAzcosmos(t *testing.T) {
+	t.Parallel()
 	a := newAccount(t, 4, true)
 	a.put(300, 40)
 	got := &recorder{}

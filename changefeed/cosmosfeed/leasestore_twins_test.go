@@ -59,6 +59,7 @@ func twin(t *testing.T, a *account, partitionKey func(id string) string, edit fu
 // Two hosts of .NET's processor that initialize a container keyed by /partitionKey at once
 // leave each lease twice (azure-cosmos-dotnet-v3#5799).
 func TestLeasesWithTwoRecordsAreReadAndReported(t *testing.T) {
+	t.Parallel()
 	a := newAccount(t, 2, true)
 	a.createContainer("twins", "/partitionKey")
 	var mu sync.Mutex

@@ -37,6 +37,7 @@ func within(t *testing.T, what string, ok func() bool) {
 
 // The process keeps running. Its position may be below or above the end of the new container.
 func TestProcessorContinuesInAContainerCreatedAgain(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int64{5, 80} {
 		a := newAccount(t, 1, true)
 		var got atomic.Int64

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"feedbox/tests/testenv"
 )
 
 // root is the root of the repository.
@@ -142,8 +145,21 @@ func TestSnippetsCompileAndRun(t *testing.T) {
 		return out.String()
 	}
 	command("go", append([]string{"build", "-overlay", overlay}, compiled...)...)
-	for one, s := range packages { // go run and go test require existing folders, which an overlay does not create
-		binary := filepath.Join(dir, "binary")
+	// Linking takes longest. Otherwise the first program and the first test run, and the others are compiled.
+	var programs, tests []string
+	for _, one := range slices.Sorted(maps.Keys(packages)) {
+		if packages[one].test() {
+			tests = append(tests, one)
+		} else {
+			programs = append(programs, one)
+		}
+	}
+	p, n := testenv.Sample(t, 1, len(programs)), testenv.Sample(t, 1, len(tests))
+	if rest := slices.Concat(programs[p:], tests[n:]); len(rest) > 0 {
+		command("go", append([]string{"list", "-test", "-export", "-overlay", overlay}, rest...)...)
+	}
+	for _, one := range slices.Concat(programs[:p], tests[:n]) { // go run and go test require existing folders, which an overlay does not create
+		s, binary := packages[one], filepath.Join(dir, "binary")
 		if s.test() {
 			command("go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary, "-overlay", overlay, one)
 			command(binary, "-test.timeout=1m")

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,10 @@ import (
 	"feedbox/tests/testkit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // hundreds of evaluations of the Bicep keep little
+	goleak.VerifyTestMain(m)
+}
 
 // azure is the deployment on the emulators: containers, topic and rights of the Bicep.
 type azure struct {
@@ -116,6 +120,7 @@ func (a *azure) environ(process string) []string {
 	maps.Copy(values, map[string]string{
 		"FEEDBOX_COSMOS_ENDPOINT": a.cosmos.Endpoint(), "FEEDBOX_OPS_LISTEN": "127.0.0.1:0", "FEEDBOX_API_LISTEN": "127.0.0.1:0",
 		"FEEDBOX_AUTH": "none", "FEEDBOX_AUTH_ISSUER": "", "FEEDBOX_AUTH_AUDIENCE": "", "FEEDBOX_API_PUBLIC_URL": "",
+		"FEEDBOX_API_DRAIN_DELAY": "0s", // there is no load balancer
 	})
 	if process == "relay" {
 		maps.Copy(values, map[string]string{
@@ -222,6 +227,7 @@ var unexercised = map[string]string{
 // TestTheServiceWorksWithTheDeployedRights runs API and relay with the rights that the
 // Bicep grants, tokens instead of keys, and a key of the broker that may only send.
 func TestTheServiceWorksWithTheDeployedRights(t *testing.T) {
+	t.Parallel()
 	a := deployHere(t)
 	gates := map[string]*gate{"api": a.gate("api"), "relay": a.gate("relay")}
 	a.run(t, "relay", gates["relay"])

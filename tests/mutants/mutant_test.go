@@ -94,7 +94,7 @@ func TestEveryMutantApplies(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range all {
-		if _, err := m.overlay(tree, t.TempDir()); err != nil {
+		if _, err := m.texts(tree); err != nil {
 			t.Errorf("%s: %v", m.name, err)
 		}
 	}

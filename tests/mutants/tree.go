@@ -84,16 +84,12 @@ func copyFile(from, to string) error {
 // replaces the originals with them.
 func (m *mutant) overlay(tree, dir string) (string, error) {
 	replace := map[string]string{}
-	for _, c := range m.changes {
-		original, mutated := filepath.Join(tree, c.file), filepath.Join(dir, c.file)
-		source, err := os.ReadFile(original)
-		if err != nil && !os.IsNotExist(err) { // a mutant may create a file
-			return "", err
-		}
-		text, err := c.apply(string(source))
-		if err != nil {
-			return "", err
-		}
+	texts, err := m.texts(tree)
+	if err != nil {
+		return "", err
+	}
+	for name, text := range texts {
+		original, mutated := filepath.Join(tree, name), filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(mutated), 0o755); err != nil {
 			return "", err
 		}
@@ -108,6 +104,21 @@ func (m *mutant) overlay(tree, dir string) (string, error) {
 	}
 	file := filepath.Join(dir, "overlay.json")
 	return file, os.WriteFile(file, list, 0o644)
+}
+
+// texts returns the mutated files by their names.
+func (m *mutant) texts(tree string) (map[string]string, error) {
+	all := map[string]string{}
+	for _, c := range m.changes {
+		source, err := os.ReadFile(filepath.Join(tree, c.file))
+		if err != nil && !os.IsNotExist(err) { // a mutant may create a file
+			return nil, err
+		}
+		if all[c.file], err = c.apply(string(source)); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 func output(ctx context.Context, dir, name string, args ...string) (string, error) {

@@ -22,7 +22,7 @@ func TestSimulation(t *testing.T) {
 	first := testenv.Seed(t, "SIM_SEED", 1)
 	seeds, minutes := testkit.Count(t, 1000), 10
 	if os.Getenv("FEEDBOX_FAULT_SCALE") == "" {
-		seeds, minutes = 6, 3
+		seeds, minutes = testenv.Sample(t, 5, 6), testenv.Sample(t, 1, 3)
 	}
 	seeds = testenv.Count(t, "SIM_SEEDS", max(5, seeds))
 	length := time.Duration(testenv.Count(t, "SIM_MINUTES", minutes)) * time.Minute

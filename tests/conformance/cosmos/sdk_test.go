@@ -10,8 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"feedbox/tests/testkit"
 )
 
 // sdk is the Cosmos DB client of another language.
@@ -44,12 +42,12 @@ var (
 	}
 )
 
-func TestMain(m *testing.M) {
-	code := testkit.Run(m)
-	for _, s := range []*sdk{javascript, python, pythonSuite, java, rustSDK} {
-		_ = os.RemoveAll(s.home)
+func init() {
+	afterwards = func() {
+		for _, s := range []*sdk{javascript, python, pythonSuite, java, rustSDK} {
+			_ = os.RemoveAll(s.home)
+		}
 	}
-	os.Exit(code)
 }
 
 // folder returns an empty folder in which scripts find the SDK. The SDK is installed once. If

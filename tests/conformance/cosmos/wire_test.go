@@ -14,7 +14,17 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/lab/wire"
 	"feedbox/infrastructure/lab/wire/cosmoswire"
+	"feedbox/tests/testkit"
 )
+
+// afterwards removes the SDKs of the tests with the build tag conformance.
+var afterwards = func() {}
+
+func TestMain(m *testing.M) {
+	code := testkit.Run(m)
+	afterwards()
+	os.Exit(code)
+}
 
 // TestWire runs every script on its own container, of one range and of four on our emulator.
 func TestWire(t *testing.T) {
@@ -30,6 +40,9 @@ func TestWire(t *testing.T) {
 func play(t *testing.T, w *cosmoswire.Target, name string, known map[string]string) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) {
+		if w.Emulator {
+			t.Parallel()
+		}
 		for i := range cosmoswire.Scripts {
 			s := &cosmoswire.Scripts[i]
 			t.Run(s.Name, func(t *testing.T) {

@@ -2,7 +2,9 @@ package broker
 
 import (
 	"cmp"
+	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
+
+	"feedbox/tests/testenv"
 )
 
 // The model is a queue as documented, in a few naive lists. The test applies random operations
@@ -60,6 +64,17 @@ type model struct {
 	clients    map[string]*modelClient // by session; "" without sessions
 	lastSeq    map[int]int64           // by partition
 	sent       int
+}
+
+// TestMain lets rapid check 100 runs of each kind at full size, and a sample otherwise. -rapid.checks overrides it.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	chosen := os.Getenv("FEEDBOX_TEST_FULL") == "yes"
+	flag.Visit(func(f *flag.Flag) { chosen = chosen || f.Name == "rapid.checks" })
+	if !chosen {
+		_ = flag.Set("rapid.checks", "30") // a number that it takes
+	}
+	testenv.Main(m)
 }
 
 func TestModel(t *testing.T) {
