@@ -188,7 +188,8 @@ func (p *Postgres) Await(t TB) {
 func (p *Postgres) launch(t TB) {
 	t.Helper()
 	p.running = p.command("postgres", "-D", p.data(), "-p", strconv.Itoa(p.port), "-k", p.folder, "-c", "listen_addresses=127.0.0.1",
-		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c", "fsync=on")
+		"-c", "shared_buffers=64MB", "-c", "max_connections=100", "-c", "log_min_messages=fatal", "-c", "fsync=on",
+		"-c", "dynamic_shared_memory_type=mmap") // in the folder of the server, because kill -9 leaves it behind
 	log, err := os.OpenFile(p.log(), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		t.Fatal(err)
