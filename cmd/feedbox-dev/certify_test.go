@@ -174,43 +174,40 @@ func (w *watched) await(t *testing.T, text string) {
 // --remove-leftovers.
 func TestInterruptedCertifyRemovesItsResources(t *testing.T) {
 	t.Parallel()
-	x := startExamined(t)
 	for _, c := range []struct {
 		stage string
 		sig   os.Signal
 	}{{"playing", os.Interrupt}, {"killed", os.Interrupt}, {"playing", os.Kill}} {
-		out := &watched{}
-		cmd, err := startChild(out, x.environ, x.arguments("--duration", "10m")...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		out.await(t, c.stage)
-		if err := cmd.Process.Signal(c.sig); err != nil {
-			t.Fatal(err)
-		}
-		err = cmd.Wait()
-		left := x.leftovers(t)
-		if c.sig == os.Kill {
-			if len(left) != 1 {
-				t.Fatalf("a killed run left %v", left)
-			}
-			continue
-		}
-		if failed, ok := errors.AsType[*exec.ExitError](err); !ok || failed.ExitCode() != exitFailure || len(left) > 0 {
-			t.Errorf("%v, left behind: %v\n%s", err, left, out.text.String())
-		}
-		if r := x.report(t); r.Complete || !strings.Contains(r.Ended, "canceled") || r.LeftBehind != "" {
-			t.Errorf("complete %t, ended %q, left %q", r.Complete, r.Ended, r.LeftBehind)
-		}
-		files, _ := filepath.Glob(filepath.Join(x.folder, "feedbox-certify-*"))
-		for _, file := range files {
-			if err := os.Remove(file); err != nil {
+		t.Run(c.sig.String()+" when "+c.stage, func(t *testing.T) {
+			t.Parallel()
+			x := startExamined(t)
+			out := &watched{}
+			cmd, err := startChild(out, x.environ, x.arguments("--duration", "10m")...)
+			if err != nil {
 				t.Fatal(err)
 			}
-		}
-	}
-	if code, out := x.certify(t, x.arguments("--remove-leftovers")...); code != exitOK || len(x.leftovers(t)) > 0 {
-		t.Errorf("exit code %d, left %v:\n%s", code, x.leftovers(t), out)
+			out.await(t, c.stage)
+			if err := cmd.Process.Signal(c.sig); err != nil {
+				t.Fatal(err)
+			}
+			err = cmd.Wait()
+			left := x.leftovers(t)
+			if c.sig == os.Kill {
+				if len(left) != 1 {
+					t.Fatalf("a killed run left %v", left)
+				}
+				if code, out := x.certify(t, x.arguments("--remove-leftovers")...); code != exitOK || len(x.leftovers(t)) > 0 {
+					t.Errorf("exit code %d, left %v:\n%s", code, x.leftovers(t), out)
+				}
+				return
+			}
+			if failed, ok := errors.AsType[*exec.ExitError](err); !ok || failed.ExitCode() != exitFailure || len(left) > 0 {
+				t.Errorf("%v, left behind: %v\n%s", err, left, out.text.String())
+			}
+			if r := x.report(t); r.Complete || !strings.Contains(r.Ended, "canceled") || r.LeftBehind != "" {
+				t.Errorf("complete %t, ended %q, left %q", r.Complete, r.Ended, r.LeftBehind)
+			}
+		})
 	}
 }
 

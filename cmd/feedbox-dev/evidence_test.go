@@ -21,6 +21,7 @@ import (
 
 // The walk of the README: run everything, put load on it, dump, verify.
 func TestLoadDumpVerify(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	ctx, stop := context.WithCancel(t.Context())
@@ -77,6 +78,7 @@ func TestLoadDumpVerify(t *testing.T) {
 
 // Keys wait at gaps for a while. A dump that ended meanwhile would leave their messages.
 func TestDumpTakesEveryMessageBehindAGap(t *testing.T) {
+	t.Parallel()
 	server := servers.StartRabbitMQ(t)
 	u, err := url.Parse(server.URL)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 
 	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/store/document"
+	"feedbox/tests/testkit"
 )
 
 // TestMain lets the test binary run as a relay, because the playground and certify start their own
@@ -46,7 +47,7 @@ func TestMain(m *testing.M) {
 			}
 		}
 	default:
-		os.Exit(m.Run())
+		testkit.Main(m) // more tests at a time, because most wait for their children
 	}
 }
 
