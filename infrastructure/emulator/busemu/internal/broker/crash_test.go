@@ -36,7 +36,7 @@ const crashSessions = 6
 // duplicate history are unchanged.
 func TestCrash(t *testing.T) {
 	seed := testenv.Random(t).Uint64()
-	for i := range uint64(8) {
+	for i := range uint64(testenv.Sample(t, 8, 40)) { //nolint:gosec // positive
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { crashOnce(t, rand.New(rand.NewPCG(seed, i))) })
 		})
