@@ -60,6 +60,35 @@ func TestPausedRangeReportsDroppedChangesAsLag(t *testing.T) {
 	})
 }
 
+// A restarted session drops the changes that were read ahead. They are lag until they are read again, although
+// everything was read before.
+func TestDroppedChangesAreLagUntilTheNextRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var silent atomic.Bool
+		w := newWorld(t, 1)
+		w.feed = memfeed.New(&memfeed.Options{Before: func(ctx context.Context, r changefeed.ReadRequest) error {
+			if silent.Load() && r.MaxItems == 10 { // not those that measure the lag
+				return pause(ctx, 5*time.Second)
+			}
+			return nil
+		}})
+		w.got.before = func(ctx context.Context, _ *changefeed.Batch) error { return pause(ctx, 2*time.Second) }
+		w.put(100, 100)
+		a := w.start("a", nil, &changefeed.Options{MaxItems: 10, ReadAheadItems: 1000, DrainTimeout: time.Minute})
+		eventually(t, time.Minute, "begun", func() bool { return w.got.count() == 10 })
+		silent.Store(true)
+		if err := w.operator().Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for range 60 {
+			time.Sleep(100 * time.Millisecond)
+			if near := a.Lag()[0]; near.Known && near.Transactions < 70 {
+				t.Fatalf("%d transactions before a read was answered", near.Transactions)
+			}
+		}
+	})
+}
+
 // Nothing is read in a pause, so the lag is measured at the checkpoint. Otherwise a paused range
 // would look like one without changes.
 func TestPausedRangeReportsChangesOfThePause(t *testing.T) {
