@@ -143,8 +143,12 @@ func TestMemoryInFlightIsBounded(t *testing.T) {
 		if n := read.Load(); n != 200 {
 			t.Errorf("%d items in flight, want the 200 allowed", n)
 		}
+		began := time.Now()
 		close(gate)
 		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 5000 })
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("delivered after %s: reading waits for more than room", took)
+		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
