@@ -55,7 +55,7 @@ func TestParked(t *testing.T, k ParkedKit) {
 			g.Messages = append(g.Messages, relay.Message{
 				ID: id, Key: g.Key, Action: "Changed", Body: fmt.Appendf(nil, `{"id":%q}`, id), Sequence: n + 1, AggregateVersion: n + 1,
 			})
-			if r.rnd.IntN(100) == 0 || id == "key-0.7" {
+			if r.rnd.IntN(100) == 0 || id == "key-0.7" || id == "key-1.8" { // one of each kind of refusal, see handle
 				r.poison[id] = true
 			}
 		}
