@@ -98,7 +98,7 @@ func build(ctx context.Context, tree string, t target, overlay, dir string, o op
 	args := append([]string{"test", "-c", "-o", p.file, "-vet=off", "-ldflags=-s -w"}, t.flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, t.pkg)...)
 	// The compiler spends a quarter of its time on garbage collection with the default, and memory suffices.
-	cmd.Dir, cmd.Env, cmd.WaitDelay = tree, append(p.env, "GOGC=800"), 10*time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = tree, append(slices.Clone(p.env), "GOGC=800"), 10*time.Second
 	text, err := cmd.CombinedOutput()
 	if err == nil {
 		_, err = os.Stat(p.file) // missing if the package has no tests
@@ -120,7 +120,7 @@ func (p *program) run(ctx context.Context) testRun {
 		args = append(args, "-test.failfast")
 	}
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env, cmd.WaitDelay = p.dir, append(p.env, "PWD="+p.dir), 10*time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = p.dir, append(slices.Clone(p.env), "PWD="+p.dir), 10*time.Second
 	text, err := cmd.CombinedOutput()
 	run := readEvents(text)
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {

@@ -81,7 +81,7 @@ func TestTimeoutOfAPolicyEndsTheHandler(t *testing.T) {
 		}
 		began := time.Now()
 		<-ctx.Done()
-		if took := time.Since(began); took != 5*time.Second || context.Cause(ctx) != consumer.ErrTimeout {
+		if took := time.Since(began); took != 5*time.Second || !errors.Is(context.Cause(ctx), consumer.ErrTimeout) {
 			t.Errorf("ended after %v by %v", took, context.Cause(ctx))
 		}
 		return ctx.Err()

@@ -104,7 +104,7 @@ func (r *Runner) call(ctx context.Context, e *consumer.Event, p *consumer.Policy
 		if value := recover(); value != nil {
 			err = &consumer.PanicError{Value: value}
 		}
-		if err != nil && context.Cause(ctx) == consumer.ErrTimeout { //nolint:errorlint // the cause is not wrapped
+		if err != nil && errors.Is(context.Cause(ctx), consumer.ErrTimeout) {
 			err = fmt.Errorf("%w: %w", consumer.ErrTimeout, err)
 		}
 		switch {

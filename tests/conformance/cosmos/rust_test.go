@@ -16,6 +16,13 @@ import (
 	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
+// rustSDK downloads the Cosmos DB crates of Microsoft's Rust SDK, which contain their tests.
+var rustSDK = &sdk{
+	tools: []string{"cargo"},
+	install: "cargo new --quiet --vcs none --lib crates && cd crates && cargo add --quiet azure_data_cosmos@=1.1.0-beta.1 azure_data_cosmos_driver@=1.1.0-beta.1 && " +
+		"cargo metadata --format-version 1 > crates.json",
+}
+
 // rustSuite is one test program of a crate, run unmodified and with the crate's own lock file.
 type rustSuite struct {
 	crate, program, features string

@@ -34,21 +34,7 @@ var (
 		install: "python3 -m venv venv && venv/bin/pip install --quiet --disable-pip-version-check -r requirements.txt",
 		program: "../venv/bin/python",
 	}
-	// rustSDK downloads the Cosmos DB crates of Microsoft's Rust SDK, which contain their tests.
-	rustSDK = &sdk{
-		tools: []string{"cargo"},
-		install: "cargo new --quiet --vcs none --lib crates && cd crates && cargo add --quiet azure_data_cosmos@=1.1.0-beta.1 azure_data_cosmos_driver@=1.1.0-beta.1 && " +
-			"cargo metadata --format-version 1 > crates.json",
-	}
 )
-
-func init() {
-	afterwards = func() {
-		for _, s := range []*sdk{javascript, python, pythonSuite, java, rustSDK} {
-			_ = os.RemoveAll(s.home)
-		}
-	}
-}
 
 // folder returns an empty folder in which scripts find the SDK. The SDK is installed once. If
 // it cannot be installed, the test is skipped; what names the omitted check.
@@ -75,6 +61,9 @@ func (s *sdk) prepare() (err error) {
 	if s.home, err = os.MkdirTemp("", "feedbox-sdk-"); err != nil {
 		return err
 	}
+	homes.mu.Lock()
+	homes.all = append(homes.all, s.home)
+	homes.mu.Unlock()
 	if err := os.CopyFS(s.home, os.DirFS("sdks")); err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -17,12 +18,17 @@ import (
 	"feedbox/tests/testkit"
 )
 
-// afterwards removes the SDKs of the tests with the build tag conformance.
-var afterwards = func() {}
+// homes are the folders of SDKs, which tests with the build tag conformance create.
+var homes struct {
+	mu  sync.Mutex // guards all
+	all []string
+}
 
 func TestMain(m *testing.M) {
 	code := testkit.Run(m)
-	afterwards()
+	for _, home := range homes.all {
+		_ = os.RemoveAll(home)
+	}
 	os.Exit(code)
 }
 
