@@ -53,7 +53,8 @@ Written(to, lost, done) == \* Checkpoint of Relay, if the position moves; Read r
   /\ Holds("CheckpointSafe", Done(to))
   /\ Holds("CheckpointSafe: Ahead", Done(done))
   /\ lease' = [lease EXCEPT !.at = to, !.reached = Max(@, s.reached), !.lost = lost, !.term = IF lease.lost /\ ~lost THEN None ELSE @]
-  /\ s' = [s EXCEPT !.handled = {e \in @ : e \in InLog => Lsn(e) > to}]
+  \* A host reads from the beginning again before its record has moved there. A renewal in between forgets nothing.
+  /\ s' = IF to = lease.at THEN s ELSE [s EXCEPT !.handled = {e \in @ : e \in InLog => Lsn(e) > to}]
   /\ ahead' = done
   /\ UNCHANGED <<log, next, inc, br, gate, got, late, skipped, direct, mended, used, owner, listed, asked, drawn, flight, brs, blame, turned>>
 Back(to, history) == \* a rewind or a restart was applied
