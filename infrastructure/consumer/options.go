@@ -43,7 +43,7 @@ type Options struct {
 	DrainTimeout time.Duration
 
 	// Observe, if set, is called with the outcome of every attempt. It must return quickly and be
-	// safe for concurrent use.
+	// safe for concurrent use. A panic is logged.
 	Observe func(ctx context.Context, o Outcome)
 	// Logger receives failures that Run survives, the same one once a minute. Default: slog.Default.
 	Logger *slog.Logger
@@ -64,7 +64,8 @@ type Policy struct {
 	// RetryDelay and RetryDelayMax are those of Options.
 	RetryDelay, RetryDelayMax time.Duration
 	// IsRefused reports whether an error will be the same after another attempt. The event is then refused
-	// (ReasonRefused), as after DeadLetter. It must be safe for concurrent use.
+	// (ReasonRefused), as after DeadLetter. It must be safe for concurrent use. A panic, here and in
+	// IsUnavailable, is a failure like any other.
 	IsRefused func(err error) bool
 	// Refused says what happens to a refused event. Default: ParkOrDeadLetter.
 	Refused Treatment

@@ -90,11 +90,11 @@ var ErrTimeout = errors.New("the handler's timeout has passed")
 // ErrDrainTimeout is the cause of a handler's context when the drain timeout expired.
 var ErrDrainTimeout = errors.New("drain timeout expired")
 
-// PanicError is a panic of a Handler. The event is retried as after any other error.
+// PanicError is a panic of a Handler or of a function of its Policy. The event is retried as after any other error.
 type PanicError struct{ Value any }
 
 // Error implements error.
-func (e *PanicError) Error() string { return fmt.Sprintf("handler panicked: %v", e.Value) }
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
 // Outcome is the result of one delivery.
 type Outcome struct {

@@ -34,7 +34,13 @@ type broker struct {
 func run(t *testing.T, o consumer.Options, handler func(ctx context.Context, e *consumer.Event) error, test func(d *broker)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &broker{}
-		o.Observe = d.observe
+		observe := o.Observe
+		o.Observe = func(ctx context.Context, outcome consumer.Outcome) {
+			d.observe(ctx, outcome)
+			if observe != nil {
+				observe(ctx, outcome)
+			}
+		}
 		var err error
 		d.dispatcher, err = handling.NewDispatcher(handling.Source{}, nil, func(ctx context.Context, e *consumer.Event) error {
 			err := handler(ctx, e)

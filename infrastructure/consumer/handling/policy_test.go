@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,49 @@ func TestInterruptedProbeIsRepeated(t *testing.T) {
 		d.deliver("b", 1)
 		time.Sleep(time.Minute)
 		d.want(t, "handled", &d.handled, 0, "a1", "a1", "b1")
+	})
+}
+
+// Neither the policy's functions nor the observer end the consumer by a panic. The event is retried, and a probe
+// ends.
+func TestPanickingPolicyIsAFailureOfTheEvent(t *testing.T) {
+	var mu sync.Mutex
+	var failures []error
+	run(t, consumer.Options{Attempts: 3, Observe: func(_ context.Context, o consumer.Outcome) {
+		mu.Lock()
+		defer mu.Unlock()
+		failures = append(failures, o.Err)
+		panic("no dashboard")
+	}, Policies: map[string]consumer.Policy{
+		"refuses": {IsRefused: func(error) bool { panic("no list") }},
+		"": {Dependency: "crm", IsUnavailable: func(err error) bool {
+			if errors.Is(err, errBad) {
+				panic("no status")
+			}
+			return true
+		}},
+	}}, func(_ context.Context, e *consumer.Event) error {
+		switch {
+		case e.Action == "refuses" && e.Sequence == 1, e.ID == "b1" && e.DeliveryCount == 2:
+			return fmt.Errorf("crm: %w", errBad)
+		case e.ID == "b1" && e.DeliveryCount == 1:
+			return errors.New("503")
+		}
+		return nil
+	}, func(d *broker) {
+		d.action = "refuses"
+		d.deliver("a", 1, 2)
+		d.action = "other"
+		d.deliver("b", 1, 2)
+		d.want(t, "dead letters", &d.deadLetters, time.Minute, "a1 too_many_attempts")
+		if got := fmt.Sprint(d.calls()); got != "map[a1:3 a2:1 b1:3 b2:1]" {
+			t.Errorf("calls %s", got)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if !strings.Contains(fmt.Sprint(failures), "panic: no list (classifying crm: bad customer number)") {
+			t.Errorf("failures %v", failures)
+		}
 	})
 }
 

@@ -45,8 +45,11 @@ func (r *Runner) Init() error {
 	r.Observe = func(ctx context.Context, o consumer.Outcome) {
 		r.telemetry.count(ctx, &o)
 		r.logOutcome(ctx, &o)
-		if observe != nil {
-			observe(ctx, o)
+		if observe == nil {
+			return
+		}
+		if err := recovered(func() error { observe(ctx, o); return nil }); err != nil {
+			r.Log.ErrorContext(ctx, "observer failed", "error", err)
 		}
 	}
 	var err error
@@ -96,32 +99,53 @@ func (r *Runner) handleAfter(ctx context.Context, e *consumer.Event, before func
 	return err
 }
 
-// call calls the handler in a span. A panic becomes an error, and the policy classifies errors.
+// call calls the handler in a span, and the policy classifies its error.
 func (r *Runner) call(ctx context.Context, e *consumer.Event, p *consumer.Policy) (err error) {
 	began := time.Now()
 	ctx, span := r.telemetry.start(ctx, e)
-	defer func() {
-		if value := recover(); value != nil {
-			err = &consumer.PanicError{Value: value}
-		}
-		if err != nil && errors.Is(context.Cause(ctx), consumer.ErrTimeout) {
-			err = fmt.Errorf("%w: %w", consumer.ErrTimeout, err)
-		}
-		switch {
-		case err == nil || IsFinal(err) || IsUnavailable(err):
-		case p.IsUnavailable != nil && p.IsUnavailable(err):
-			err = consumer.Unavailable(err)
-		case p.IsRefused != nil && p.IsRefused(err):
-			err = consumer.DeadLetter(consumer.ReasonRefused, err)
-		}
-		r.telemetry.finish(ctx, span, began, err)
-	}()
+	defer func() { r.telemetry.finish(ctx, span, began, err) }()
 	if p.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, p.Timeout, consumer.ErrTimeout)
 		defer cancel()
 	}
-	return r.Handler(ctx, e)
+	failure := recovered(func() error { return r.Handler(ctx, e) })
+	if failure != nil && errors.Is(context.Cause(ctx), consumer.ErrTimeout) {
+		failure = fmt.Errorf("%w: %w", consumer.ErrTimeout, failure)
+	}
+	// A panic of the policy must not end the process either, because the broker would redeliver the event to the
+	// next one.
+	panicked := recovered(func() error {
+		failure = classified(failure, p)
+		return nil
+	})
+	if panicked != nil {
+		return fmt.Errorf("%w (classifying %w)", panicked, failure)
+	}
+	return failure
+}
+
+// classified returns the error of a handler as its policy classifies it.
+func classified(err error, p *consumer.Policy) error {
+	switch {
+	case err == nil || IsFinal(err) || IsUnavailable(err):
+		return err
+	case p.IsUnavailable != nil && p.IsUnavailable(err):
+		return consumer.Unavailable(err)
+	case p.IsRefused != nil && p.IsRefused(err):
+		return consumer.DeadLetter(consumer.ReasonRefused, err)
+	}
+	return err
+}
+
+// recovered calls f, a function of the user. A panic becomes an error.
+func recovered(f func() error) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = &consumer.PanicError{Value: value}
+		}
+	}()
+	return f()
 }
 
 // Refusal returns why an event is refused after an error of the handler, or nil if it is retried. failures is
