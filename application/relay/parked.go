@@ -20,7 +20,7 @@ type ParkedStore interface {
 	// Closed returns the keys with closed gates: all that any process closed before the
 	// call, and perhaps some whose gate is open again.
 	Closed(ctx context.Context) ([]string, error)
-	// Park parks events of key in their order. An event that Gate.Admit does not admit is left
+	// Park parks events of key, at least one, in their order. An event that Gate.Admit does not admit is left
 	// out. An admitted one with the id of a parked one is not stored again, and does not
 	// change the gate. Park copies the events.
 	//

@@ -23,16 +23,12 @@ const relayCommandName = "playground-relay"
 
 // playgroundTimings shorten leases, because a takeover at the defaults takes too long to watch.
 var playgroundTimings = []string{
-	"FEEDBOX_LEASE_EXPIRY=3s", "FEEDBOX_LEASE_RENEW=1s", "FEEDBOX_LEASE_ACQUIRE=1s", "FEEDBOX_RELAY_POLL_MAX=50ms",
+	"FEEDBOX_LEASE_EXPIRY=3s", "FEEDBOX_LEASE_RENEW=1s", "FEEDBOX_LEASE_ACQUIRE=1s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_PARKED_POLL=500ms",
 	"FEEDBOX_EVENT_TTL=" + playgroundEventTTL.String(),
 }
 
-const (
-	// playgroundEventTTL is short because the emulators keep the events of hours of load in memory.
-	playgroundEventTTL = 30 * time.Minute
-	// playgroundDrainPoll is the interval at which relays read requests for parked keys.
-	playgroundDrainPoll = 500 * time.Millisecond
-)
+// playgroundEventTTL is short because the emulators keep the events of hours of load in memory.
+const playgroundEventTTL = 30 * time.Minute
 
 // relayCommand runs a relay as feedbox relay does. It ends when its standard input ends, so
 // that no relay survives a killed playground.
@@ -62,7 +58,7 @@ func relayCommand(errOut io.Writer, environ []string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			app := fx.New(wiring.Relay(cfg, wiring.Params{Log: log, Version: console.Version(), DrainPoll: playgroundDrainPoll, Sockets: wiring.Sockets{Ops: ops}}))
+			app := fx.New(wiring.Relay(cfg, wiring.Params{Log: log, Version: console.Version(), Sockets: wiring.Sockets{Ops: ops}}))
 			return wiring.Run(ctx, app, func() {})
 		},
 	}

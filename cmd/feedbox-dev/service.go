@@ -44,6 +44,7 @@ func newService(ctx context.Context, opts *options, environ []string, l *listene
 	environ = slices.Concat([]string{
 		"FEEDBOX_RELAY_POLL_MAX=" + pollMax.String(),
 		"FEEDBOX_LEASE_EXPIRY=" + leaseExpiry.String(),
+		"FEEDBOX_PARKED_POLL=1s", // someone waits for the effect of a retry
 		"FEEDBOX_API_TOKEN_KEYS=" + base64.StdEncoding.EncodeToString([]byte(tokenKey)),
 		"FEEDBOX_API_DRAIN_DELAY=0s", // there is no load balancer to wait for
 	}, environ, []string{

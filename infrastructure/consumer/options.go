@@ -33,6 +33,9 @@ type Options struct {
 	// stored there, and then the later events of its key, until an operator retries or skips it
 	// (feedbox parked --consumer). Default: dead-lettered, and later events are handled.
 	Park ParkedStore
+	// ParkedPoll is the pause between two queries of Park for the requests of operators, with a jitter of 20 %.
+	// Default 5 s.
+	ParkedPoll time.Duration
 	// GapDeliveries is how often an event after a gap waits for the missing event before it is
 	// handled without it. Default 3; negative: handled at once.
 	GapDeliveries int

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -35,10 +34,6 @@ type Params struct {
 	Telemetry *telemetry.Telemetry
 	// Home serves GET / of the contacts API. Default: 404.
 	Home http.Handler
-	// DrainPoll is the interval of polls for intents of operators on parked keys. Default
-	// 5 s. It is not part of the configuration, because a poll is one small query, and the
-	// interval only delays the start of feedbox parked retry.
-	DrainPoll time.Duration
 }
 
 // Sockets holds the bound listeners of a process. They are bound before anything else

@@ -37,7 +37,7 @@ func Push(cfg *config.Push, p Params) fx.Option {
 			return nil, err
 		}
 		shared := consumer.Options{
-			Concurrency: cfg.Keys, Attempts: unlimited, Park: park, DrainTimeout: cfg.DrainTimeout, Logger: log, Meters: t.Meters, Tracers: t.Exported(),
+			Concurrency: cfg.Keys, Attempts: unlimited, Park: park, ParkedPoll: cfg.ParkedPoll, DrainTimeout: cfg.DrainTimeout, Logger: log, Meters: t.Meters, Tracers: t.Exported(),
 		}
 		switch cfg.Broker.Kind {
 		case config.BrokerRabbitMQ:
@@ -75,7 +75,7 @@ func (p Params) pushSubscription(cfg *config.Push, s *push.Sender, shared consum
 		topic, name = cfg.ServiceBus.Topic, cfg.From
 	}
 	c, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(topic, name), s.Handle, &subscriber.SessionOptions{
-		Sessions: cfg.Keys, Park: shared.Park, DrainTimeout: shared.DrainTimeout, Logger: shared.Logger, Meters: shared.Meters, Tracers: shared.Tracers,
+		Sessions: cfg.Keys, Park: shared.Park, ParkedPoll: shared.ParkedPoll, DrainTimeout: shared.DrainTimeout, Logger: shared.Logger, Meters: shared.Meters, Tracers: shared.Tracers,
 	})
 	if err != nil {
 		return nil, err

@@ -357,7 +357,7 @@ func TestPushParksRefusedEvents(t *testing.T) {
 				return true
 			})
 			store := []string{"FEEDBOX_COSMOS_ENDPOINT=" + account.Endpoint(), "FEEDBOX_COSMOS_KEY=" + account.Key()}
-			cfg, err := config.LoadPush(append(append(source.environ, store...), "FEEDBOX_PUSH_TO="+p.URL, "FEEDBOX_PUSH_PARK=billing"))
+			cfg, err := config.LoadPush(append(append(source.environ, store...), "FEEDBOX_PUSH_TO="+p.URL, "FEEDBOX_PUSH_PARK=billing", "FEEDBOX_PARKED_POLL=200ms"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -46,7 +46,7 @@ func Relay(cfg *config.Relay, p Params) fx.Option {
 	)
 }
 
-func newRelay(cfg *config.Relay, p Params, store relayport.Store, broker relayport.Broker, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) (*relayservice.Service, error) {
+func newRelay(cfg *config.Relay, store relayport.Store, broker relayport.Broker, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) (*relayservice.Service, error) {
 	return relayservice.New(store, broker, &relayservice.Options{
 		Processor:    cfg.Processor,
 		Instance:     cfg.Instance,
@@ -60,7 +60,7 @@ func newRelay(cfg *config.Relay, p Params, store relayport.Store, broker relaypo
 		PollMax:      cfg.PollMax,
 		DrainTimeout: cfg.DrainTimeout,
 		WaitLimit:    config.WaitLimit,
-		ParkedPoll:   p.DrainPoll,
+		ParkedPoll:   cfg.ParkedPoll,
 		EventTTL:     cfg.EventTTL,
 		Logger:       log,
 		Meters:       t.Meters,

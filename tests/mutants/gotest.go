@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -69,7 +70,8 @@ func (r *testRun) uselessFor(t target) string {
 	return ""
 }
 
-// program is the compiled test of a target. It is built once and run twice, because go test would link it twice.
+// program is the compiled test of a target, with the name that go test gives it, because programs print theirs. It is
+// built once and run twice, because go test would link it twice.
 type program struct {
 	file, dir string // dir is the folder of the package, where go test runs it
 	target    target
@@ -83,7 +85,7 @@ type program struct {
 // to programs that a test builds.
 func build(ctx context.Context, tree string, t target, overlay, dir string, o options) (*program, *testRun) {
 	p := &program{
-		file: filepath.Join(dir, "target.test"), dir: filepath.Join(tree, t.pkg), target: t,
+		file: filepath.Join(dir, path.Base(t.pkg)+".test"), dir: filepath.Join(tree, t.pkg), target: t,
 		timeout: 5 * o.timeout, failfast: overlay != "",
 	}
 	flags := "-trimpath"

@@ -62,7 +62,7 @@ func newWorld(t *testing.T, s *store, b *broker) *world {
 func (w *world) start(t *testing.T) *world {
 	t.Helper()
 	w.env = slices.Concat([]string{
-		"FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_API_DRAIN_DELAY=0s", "FEEDBOX_AUDIT=true",
+		"FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_PARKED_POLL=500ms", "FEEDBOX_API_DRAIN_DELAY=0s", "FEEDBOX_AUDIT=true",
 		fmt.Sprint("FEEDBOX_API_LISTEN=127.0.0.1:", servers.Ports(t, 1)[0]),
 	}, w.store.env, w.broker.env)
 	w.apis, w.api = testkit.StartAPIWith(t, w.binaries, w.env)

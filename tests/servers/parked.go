@@ -227,7 +227,7 @@ func (r *parkedRun) start() *parkedProcess {
 	p := &parkedProcess{run: r}
 	store := crashingStore{r.Store, p}
 	p.crash = r.Start(consumer.Options{
-		Park: store, Inbox: crashingInbox{p}, Attempts: 2, RetryDelay: 20 * time.Millisecond, RetryDelayMax: 100 * time.Millisecond, DrainTimeout: time.Second,
+		Park: store, ParkedPoll: 500 * time.Millisecond, Inbox: crashingInbox{p}, Attempts: 2, RetryDelay: 20 * time.Millisecond, RetryDelayMax: 100 * time.Millisecond, DrainTimeout: time.Second,
 	}, p.handle)
 	return p
 }

@@ -52,7 +52,7 @@ func StartAPIWith(t *testing.T, b Binaries, env []string) (*Process, string) {
 
 // FastLeases returns the timings of the fault tests: a lease expires after 3 s.
 func FastLeases() []string {
-	return []string{"FEEDBOX_LEASE_EXPIRY=3s", "FEEDBOX_LEASE_RENEW=1s", "FEEDBOX_LEASE_ACQUIRE=1s", "FEEDBOX_RELAY_POLL_MAX=50ms"}
+	return []string{"FEEDBOX_LEASE_EXPIRY=3s", "FEEDBOX_LEASE_RENEW=1s", "FEEDBOX_LEASE_ACQUIRE=1s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_PARKED_POLL=500ms"}
 }
 
 // StartRelay runs `feedbox relay` with FastLeases under a unique name. more overrides other variables.

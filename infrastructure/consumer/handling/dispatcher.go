@@ -76,7 +76,7 @@ func NewDispatcher(source Source, advise func(err error) Advice, handler consume
 	d.permits = make(chan struct{}, cmp.Or(o.Concurrency, 8))
 	err := d.runner.Init()
 	if err == nil {
-		d.parking, err = NewParking(o.Park, d.inbox, &d.runner)
+		d.parking, err = NewParking(o.Park, o.ParkedPoll, d.inbox, &d.runner)
 	}
 	return d, err
 }

@@ -1,6 +1,7 @@
 package handling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 // Only the owner of a key uses Park and Drain; see the package comment.
 type Parking struct {
 	store  consumer.ParkedStore
+	poll   time.Duration
 	inbox  consumer.Inbox
 	runner *Runner
 	relay  *relay.Relay
@@ -32,22 +34,20 @@ const (
 	// drainTries is the number of attempts for one retry of an operator. It is low, because later events
 	// of the key stay at the broker meanwhile, and some block those of other keys there.
 	drainTries = 3
-	// wakePause is the least time between two wake-ups of a key by one process.
-	wakePause = 10 * time.Second
-	maxWoken  = 10_000
+	maxWoken   = 10_000
 )
 
-// NewParking returns nil without a store. r must be initialized.
-func NewParking(store consumer.ParkedStore, inbox consumer.Inbox, r *Runner) (*Parking, error) {
+// NewParking returns nil without a store. poll is consumer.Options.ParkedPoll. r must be initialized.
+func NewParking(store consumer.ParkedStore, poll time.Duration, inbox consumer.Inbox, r *Runner) (*Parking, error) {
 	if store == nil {
 		return nil, nil //nolint:nilnil // parking is off
 	}
-	p := &Parking{store: store, inbox: inbox, runner: r, woken: make(map[string]time.Time)}
+	p := &Parking{store: store, poll: cmp.Or(poll, 5*time.Second), inbox: inbox, runner: r, woken: make(map[string]time.Time)}
 	var err error
 	if p.relay, err = relay.New(Decoder{}, p, &relay.Options{Parked: store}); err == nil {
 		p.owned, err = relay.NewDrainer(skipRecorder{store, inbox}, ranges(func(ctx context.Context, _ string, do func(context.Context) error) error {
 			return do(ctx)
-		}), p.relay, relay.DrainOptions{Drained: p.drained})
+		}), p.relay, relay.DrainOptions{Poll: p.poll, Drained: p.drained})
 	}
 	return p, err
 }
@@ -67,7 +67,7 @@ func (p *Parking) Poll(ctx context.Context, wake func(ctx context.Context, key s
 			p.runner.Log.WarnContext(ctx, "owner of a parked key not notified", "key", key, "error", err)
 		}
 		return relay.ErrNotOwned
-	}), p.relay, relay.DrainOptions{PollFailed: func(ctx context.Context, err error) {
+	}), p.relay, relay.DrainOptions{Poll: p.poll, PollFailed: func(ctx context.Context, err error) {
 		p.runner.Log.WarnContext(ctx, "parked events unavailable", "error", err)
 	}})
 	if err == nil {
@@ -78,10 +78,10 @@ func (p *Parking) Poll(ctx context.Context, wake func(ctx context.Context, key s
 	}
 }
 
-// send sends a message to wake the owner of key, unless the last one is not long ago.
+// send sends a message to wake the owner of key, unless the poll before sent one: it may still be on its way.
 func (p *Parking) send(ctx context.Context, key string) error {
 	p.mu.Lock()
-	early := time.Since(p.woken[key]) < wakePause
+	early := time.Since(p.woken[key]) < 2*p.poll
 	if len(p.woken) >= maxWoken {
 		clear(p.woken)
 	}

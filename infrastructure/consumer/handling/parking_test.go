@@ -181,6 +181,28 @@ func TestSkippedEventIsNotHandledWhenItIsRedelivered(t *testing.T) {
 	})
 }
 
+// A retry waits for the next query of the store.
+func TestParkedPollDelaysARetry(t *testing.T) {
+	store, refuse := parkedtest.NewMemory(), true
+	run(t, consumer.Options{Park: store, ParkedPoll: time.Hour}, func(context.Context, *consumer.Event) error {
+		if refuse {
+			return consumer.DeadLetter("unknown_schema", nil)
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		refuse = false
+		intent(t, store, "a", relay.Intent{Verb: relay.VerbRetry})
+		d.want(t, "handled", &d.handled, 40*time.Minute, "a1") // with a jitter of 20 %
+		d.want(t, "handled", &d.handled, 40*time.Minute, "a1", "a1")
+	})
+	if _, err := handling.NewDispatcher(handling.Source{}, nil, func(context.Context, *consumer.Event) error { return nil }, consumer.Options{Park: store, ParkedPoll: -1}); err == nil {
+		t.Error("a negative ParkedPoll is accepted")
+	}
+}
+
 func TestParkedEventIsHandledOnceIfItsRemovalFails(t *testing.T) {
 	f, o := parkAndCrash(t)
 	failed := false

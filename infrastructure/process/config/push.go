@@ -36,6 +36,8 @@ type Push struct {
 	Keys     int    `env:"PUSH_KEYS" envDefault:"256" min:"1" max:"10000" doc:"keys at a time, those with a held event included"`
 	Attempts int    `env:"PUSH_ATTEMPTS" envDefault:"0" min:"0" max:"1000000" doc:"failures (5xx, timeout) after which an event is dead-lettered or parked, outages not counted; 0: it is held until the receiver accepts or refuses it"`
 	Park     string `env:"PUSH_PARK" check:"name" doc:"name under which feedbox push parks refused events and the later ones of their keys, in the store of FEEDBOX_STORE, for feedbox parked --consumer; all processes of a consumer need the same; default none: they are dead-lettered, and later events are sent"`
+	// ParkedPoll has an effect with Park only.
+	ParkedPoll time.Duration `env:"PARKED_POLL" envDefault:"5s" min:"100ms" max:"1h" doc:"pause between two queries for the requests of operators about parked keys; each process makes one, also when there are none"`
 
 	Process
 	settings

@@ -21,8 +21,8 @@ import (
 // event after a page that is full comes without its document; it only shows where the page ends.
 // The length of a document is known without reading it. The outer bounds of all ranges are for the
 // index; width_bucket is odd if a hash is within one of the ranges. We compare with "<> 0" and not
-// with "= 1", because the planner expects the first of most events but the second of one in 200: it
-// would then sort all later events for each page.
+// with "= 1", because the planner expects the first of most events but the second of one in 200, for which it
+// may sort all later events for each page.
 const readQuery = `SELECT h.term, h.horizon, h.ahead, l.last, e.xid, e.stored_at, e.hash, e.key, e.document
 FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead, $term AS term) h
 LEFT JOIN LATERAL (SELECT xid AS last FROM feedbox.events WHERE xid < h.horizon ORDER BY xid DESC LIMIT 1) l ON true

@@ -105,7 +105,7 @@ func TestPageOfABacklogIsReadByItsIndex(t *testing.T) {
 		time.Sleep(1100 * time.Millisecond) // a server counts what it read once a second
 		_, err = feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: size})
 		must(t, err)
-		must(t, pool.QueryRow(t.Context(), `SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = 'events' AND schemaname = 'feedbox'`).Scan(&read))
+		must(t, pool.QueryRow(t.Context(), `SELECT sum(i.idx_tup_read) + min(t.seq_tup_read) FROM pg_stat_user_indexes i JOIN pg_stat_user_tables t USING (relid) WHERE t.relname = 'events' AND t.schemaname = 'feedbox'`).Scan(&read))
 		return read
 	}
 	before := entries()
@@ -117,7 +117,7 @@ func TestPageOfABacklogIsReadByItsIndex(t *testing.T) {
 		}
 	}
 	if read := entries() - before; read == 0 || read > backlog {
-		t.Errorf("%d entries of indexes were read for %d pages of %d", read, pages, size)
+		t.Errorf("%d entries of indexes and rows were read for %d pages of %d", read, pages, size)
 	}
 }
 

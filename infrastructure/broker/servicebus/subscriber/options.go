@@ -32,6 +32,8 @@ type SessionOptions struct {
 	// Park is that of consumer.Options: a refused event is parked with the later ones of its session, and
 	// not dead-lettered. Default: dead-lettered.
 	Park consumer.ParkedStore
+	// ParkedPoll is that of consumer.Options. Default 5 s.
+	ParkedPoll time.Duration
 	// Attempts is the number of failed deliveries after which Park parks an event. It must not be above
 	// MaxDeliveryCount of the source, which dead-letters an event after as many. Default 10, which is
 	// also the default of MaxDeliveryCount; not used without Park.

@@ -43,7 +43,7 @@ func NewSessionProcessor(namespace servicebus.ClientConfig, source Source, handl
 	if err := errors.Join(err, source.check(), p.opts.complete(), p.runner.Init()); err != nil {
 		return nil, fmt.Errorf("new session processor: %w", err)
 	}
-	if p.parking, err = handling.NewParking(o.Park, o.Inbox, &p.runner); err != nil {
+	if p.parking, err = handling.NewParking(o.Park, o.ParkedPoll, o.Inbox, &p.runner); err != nil {
 		return nil, fmt.Errorf("new session processor: %w", err)
 	}
 	p.connector = newConnector(n, source, p.runner.Log)

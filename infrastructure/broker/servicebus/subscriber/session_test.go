@@ -78,7 +78,7 @@ func TestRefusedEventsParkTheirSessionsInOrder(t *testing.T) {
 			Start: func(o consumer.Options, handler consumer.Handler) func() {
 				process := &broker{server: d.server}
 				p, err := subscriber.NewSessionProcessor(servicebus.ClientConfig{ConnectionString: d.server.ConnectionString(), Dial: process.dial}, source, handler, &subscriber.SessionOptions{
-					Park: o.Park, Inbox: o.Inbox, Attempts: o.Attempts, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
+					Park: o.Park, ParkedPoll: o.ParkedPoll, Inbox: o.Inbox, Attempts: o.Attempts, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, DrainTimeout: o.DrainTimeout,
 				})
 				if err != nil {
 					t.Fatal(err)

@@ -93,7 +93,7 @@ func (s Store) parkSome(ctx context.Context, key string, events []relay.ParkedEv
 		done.Parked = append(done.Parked, e)
 		taken++
 	}
-	if len(done.Parked) > 0 || g.Version == "" {
+	if len(done.Parked) > 0 {
 		_, err = s.commit(ctx, g, &Change{Put: done.Parked})
 	}
 	return done, taken, err
