@@ -38,3 +38,26 @@ func TestRelayPausedBeyondExpiry(t *testing.T) {
 	w.drain()
 	testkit.Record(t, r)
 }
+
+// F10: a relay is suspended for about the expiry of its leases. When it resumes, its trust has ended, but
+// the others may not have taken over yet. It must not renew the leases then: another relay may acquire
+// them at the same moment.
+func TestRelayPausedForTheExpiry(t *testing.T) {
+	const full = 60
+	pauses := testkit.Count(t, full)
+	seed := testkit.Seed(t, 101)
+	w := start(t, plan{seed: seed, relays: 2, contacts: 120, rate: 200})
+	for range pauses {
+		w.balanced()
+		time.Sleep(time.Duration(w.rnd.IntN(1000)) * time.Millisecond)
+		victim := w.relays[w.rnd.IntN(len(w.relays))]
+		w.signal(victim, syscall.SIGSTOP)
+		time.Sleep(expiry*7/10 + time.Duration(w.rnd.Int64N(int64(expiry/2))))
+		w.signal(victim, syscall.SIGCONT)
+		w.settled()
+	}
+	r := testkit.Result{Fault: "F10", Name: "SIGSTOP of a relay for about the expiry", Seed: seed, Injections: int64(pauses), Of: full}
+	r.Recovery = w.finish(&r).Seconds()
+	w.drain()
+	testkit.Record(t, r)
+}

@@ -68,3 +68,49 @@ func TestRelayToldToEnd(t *testing.T) {
 
 // terminate sends SIGTERM. It ignores the error of a process that has ended.
 func (w *world) terminate(p *testkit.Process) { _ = p.Signal(syscall.SIGTERM) }
+
+// F22: database and broker are suspended, so that a relay that receives SIGTERM cannot drain. It exits
+// within its drain timeout, and at once after a second SIGTERM. Either way it loses nothing.
+func TestRelayToldToEndDuringAnOutage(t *testing.T) {
+	const full = 10
+	times := testkit.Count(t, full)
+	seed := testkit.Seed(t, 23)
+	w := start(t, plan{seed: seed, relays: 2, contacts: 80, rate: 100})
+	for n := range times {
+		w.balanced()
+		victim := w.relays[w.rnd.IntN(len(w.relays))]
+		w.signal(w.dev, syscall.SIGSTOP)
+		time.Sleep(100 * time.Millisecond)
+		limit := 30 * time.Second
+		if n%2 == 1 {
+			limit = 3 * time.Second
+		}
+		signalled := time.Now()
+		w.signal(victim, syscall.SIGTERM)
+		if n%2 == 1 {
+			time.Sleep(200 * time.Millisecond)
+			w.signal(victim, syscall.SIGTERM)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		code := victim.Wait(ctx)
+		cancel()
+		t.Logf("round %d: ended after %s with code %d", n, time.Since(signalled).Round(time.Millisecond), code)
+		if code == -1 && victim.Signalled() == syscall.SIGKILL {
+			t.Errorf("round %d: the relay did not end within %s", n, limit)
+		}
+		w.signal(w.dev, syscall.SIGCONT)
+		w.forget(victim)
+		w.addRelay()
+	}
+	r := testkit.Result{Fault: "F22", Name: "SIGTERM, once or twice, while database and broker stand still", Seed: seed, Injections: int64(times), Of: full}
+	r.Recovery = w.finish(&r).Seconds()
+	w.drain()
+	testkit.Record(t, r)
+}
+
+func (w *world) signal(p *testkit.Process, s syscall.Signal) {
+	w.t.Helper()
+	if err := p.Signal(s); err != nil {
+		w.t.Fatalf("signal %s to %s: %v", s, p.Name, err)
+	}
+}
