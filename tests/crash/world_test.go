@@ -7,12 +7,16 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"feedbox/changefeed"
+	"feedbox/tests/spec/steps"
 	"feedbox/tests/testkit"
 )
+
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 type feedRange = changefeed.FeedRange
 
@@ -37,7 +41,8 @@ type world struct {
 	history testkit.History
 	refused map[string]bool // ids of events that cannot be sent, and of the later ones of their keys
 	load    *testkit.Workload
-	stop    func() // ends the load
+	stop    func()      // ends the load
+	steps   *steps.Wire // requests of the relays to their leases; nil unless they are recorded
 }
 
 // plan describes a world.
@@ -61,6 +66,7 @@ func start(t *testing.T, p plan) *world {
 	}
 	w := &world{t: t, rnd: rand.New(rand.NewPCG(p.seed, 0)), binaries: testkit.Build(t, p.tags...), env: p.env}
 	w.dev, w.e = testkit.StartDev(t, w.binaries, testkit.EmulatorPorts(p.emulator...)...)
+	w.record(p.seed)
 	_, w.base = testkit.StartAPI(t, w.binaries, w.e)
 	w.leases = w.e.OpenLeases(t, "")
 	for range p.relays {
@@ -73,6 +79,18 @@ func start(t *testing.T, p plan) *world {
 	}
 	w.mapKeys()
 	return w
+}
+
+// record records the requests of the relays to their leases, if a folder for recordings is set.
+func (w *world) record(seed uint64) {
+	w.t.Helper()
+	w.steps = steps.NewWire(w.e.Database, w.e.Leases)
+	w.t.Cleanup(func() {
+		name := fmt.Sprintf("crash-%s-%d", strings.ReplaceAll(w.t.Name(), "/", "_"), seed)
+		if err := w.steps.Write(name); err != nil {
+			w.t.Errorf("write the recording: %v", err)
+		}
+	})
 }
 
 // begin starts the load and waits until its contacts are created.
@@ -97,7 +115,14 @@ func (w *world) addRelay(env ...string) *testkit.Process {
 func (w *world) addRelayAt(e testkit.Endpoints, env ...string) *testkit.Process {
 	w.t.Helper()
 	w.started++
-	r := testkit.StartRelay(w.t, w.binaries, e, fmt.Sprintf("relay-%d", w.started), append(slices.Clone(w.env), env...)...)
+	name := fmt.Sprintf("relay-%d", w.started)
+	through, stop, err := w.steps.Host(name, e.CosmosEndpoint)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(stop)
+	e.CosmosEndpoint = through
+	r := testkit.StartRelay(w.t, w.binaries, e, name, append(slices.Clone(w.env), env...)...)
 	w.relays = append(w.relays, r)
 	return r
 }

@@ -9,8 +9,11 @@ import (
 
 	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/sim/world"
+	"feedbox/tests/testenv"
 	"feedbox/tests/testkit"
 )
+
+func TestMain(m *testing.M) { testenv.Main(m) }
 
 // scenario is one fault in one world.
 type scenario struct {

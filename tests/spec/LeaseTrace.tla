@@ -77,7 +77,7 @@ Line(x) ==
     [] x[1] = "acquire" -> Acquires(x[2], x[3])
     [] x[1] = "position" -> Position(x[2], x[3], x[4])
     [] x[1] = "rewound" -> Rewound(x[2])
-    [] x[1] = "renew" -> Rewrite(x[2], x[3])
+    [] x[1] = "renew" -> Holds("Owns: the host does not trust the lease any more", Owns(x[2], x[3])) /\ Rewrite(x[2], x[3])
     [] x[1] = "release" -> Finish(x[2], x[3], "release")
     [] x[1] = "retire" -> Retire(x[2], x[3])
     [] x[1] = "apply" -> Apply(x[2], x[3])

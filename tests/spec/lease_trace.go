@@ -37,6 +37,7 @@ type recording struct {
 	changes []steps.Step                // in the order of the feed
 	expiry  int64                       // in microseconds
 	learned map[string]int              // by host, lease and ETag: the first step that had it
+	outside bool                        // of processes: an answer may not have reached its host
 }
 
 func readRecording(file string) (*recording, error) {
@@ -373,7 +374,7 @@ func (b *behavior) begins(i int, c *call) {
 	host, pos := b.slots[c.Host], b.position(c.wrote.LSN)
 	switch kind {
 	case "acquire":
-		b.add(i, "ends", host, c.Lease, b.stopped[c.Host+" "+c.Lease])
+		b.add(i, "ends", host, c.Lease, b.outside || b.stopped[c.Host+" "+c.Lease])
 		delete(b.stopped, c.Host+" "+c.Lease)
 		if pos != b.position(b.before(c).LSN) {
 			b.add(i, "rewound", c.Lease)

@@ -39,7 +39,7 @@ func run(ctx context.Context, args []string) int {
 	only := flags.String("only", "", "check what matches this regexp only")
 	verbose := flags.Bool("v", false, "print the behavior of each violation")
 	traces := flags.Int("traces", 0, "only record this number of runs of each simulation and compare them with the modules; with -mutants: runs of mutants of the code")
-	system := flags.Bool("system", false, "with -traces: record the simulation of the whole system, too")
+	system := flags.Bool("system", false, "with -traces: record the simulation of the whole system and the crash tests, too")
 	seed := flags.Int("seed", 1, "the first of them")
 	folder := flags.String("recordings", "", "only compare the recordings in this folder with the modules")
 	if flags.Parse(args) != nil {

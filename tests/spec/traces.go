@@ -147,6 +147,7 @@ func translate(file string) (*trace, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.outside = strings.HasPrefix(filepath.Base(file), "crash-")
 	b := behave(r)
 	t := &trace{modules: []string{"Lease.tla", "LeaseTrace.tla"}, lines: [][]string{b.trace()}, names: []string{""}, steps: len(r.steps)}
 	t.module, t.config = b.module(t.lines[0])
@@ -208,26 +209,45 @@ func (t *tlc) explain(ctx context.Context, file string) (e explanation) {
 // simulation is a test that records its seeds.
 type simulation struct {
 	name, pkg string
+	tests     string // a regexp
 	variable  string // of its first seed; with S appended, of their number
 	more      []string
+	tags      string
+	slow      bool // only with -system
+	once      bool // one run with more faults, instead of more seeds
 }
 
+const simulated = "^TestSimulation$"
+
 var simulations = []simulation{
-	{name: "hosts", pkg: "./changefeed", variable: "CHANGEFEED_SEED"},
-	{name: "relays", pkg: "./infrastructure/relay/relayservice", variable: "RELAY_SEED"},
-	{name: "commits", pkg: "./infrastructure/store/cosmos", variable: "COMMIT_SEED"},
-	{name: "system", pkg: "./tests/sim", variable: "SIM_SEED", more: []string{"SIM_MINUTES=2"}},
+	{name: "hosts", pkg: "./changefeed", tests: simulated, variable: "CHANGEFEED_SEED"},
+	{name: "relays", pkg: "./infrastructure/relay/relayservice", tests: simulated, variable: "RELAY_SEED"},
+	{name: "commits", pkg: "./infrastructure/store/cosmos", tests: simulated, variable: "COMMIT_SEED"},
+	{name: "system", pkg: "./tests/sim", tests: simulated, variable: "SIM_SEED", more: []string{"SIM_MINUTES=2"}, slow: true},
+	// Of the other crash tests, relays make the same requests as in these.
+	{
+		name: "crash", pkg: "./tests/crash", variable: "FEEDBOX_SEED", tags: "faults", slow: true, once: true,
+		tests: "^(TestRelayKilled.*|TestRelayPaused.*|TestRelayToldToEnd.*|TestNetworkCut|TestEmulatorsKilledUnderLoad)$",
+	},
 }
 
 // record records seeds of a simulation in a folder. With an overlay, which is a mutant, tests may
 // fail. It returns the recordings, those of failed seeds first.
 func (s *simulation) record(ctx context.Context, dir, overlay string, first, seeds int) (files []string, err error) {
-	args := []string{"test", "-count=1", "-run=^TestSimulation$", "-timeout=30m"}
+	args := []string{"test", "-count=1", "-run=" + s.tests, "-tags=" + s.tags, "-timeout=2h"}
+	scale := min(0.5, float64(seeds)/250) // a tenth of the faults for 25 seeds, in some five minutes
+	environ := slices.Concat(os.Environ(), []string{steps.Folder + "=" + dir, fmt.Sprint(s.variable, "=", first), fmt.Sprint(s.variable, "S=", seeds), fmt.Sprint("FEEDBOX_FAULT_SCALE=", scale)}, s.more)
 	if overlay != "" {
 		args = append(args, "-overlay="+overlay)
+		// The crash tests build the programs that they start, with the flags of the environment.
+		flags, err := exec.CommandContext(ctx, "go", "env", "GOFLAGS").Output()
+		if err != nil {
+			return nil, fmt.Errorf("go env GOFLAGS: %w", err)
+		}
+		environ = append(environ, "GOFLAGS="+strings.TrimSpace(string(flags)+" -overlay="+overlay))
 	}
 	test := exec.CommandContext(ctx, "go", append(args, s.pkg)...)
-	test.Env = slices.Concat(os.Environ(), []string{steps.Folder + "=" + dir, fmt.Sprint(s.variable, "=", first), fmt.Sprint(s.variable, "S=", seeds)}, s.more)
+	test.Env = environ
 	out, err := test.CombinedOutput()
 	if err != nil && overlay == "" {
 		return nil, fmt.Errorf("record %s: %w: %s", s.name, err, out)
@@ -258,10 +278,14 @@ func (t *tlc) traces(ctx context.Context, first, seeds int, system, verbose bool
 			return 1
 		}
 		for _, s := range simulations {
-			if s.name == "system" && !system {
+			if s.slow && !system || s.once && from > first {
 				continue
 			}
-			if _, err := s.record(ctx, dir, "", from, min(batch, first+seeds-from)); err != nil {
+			count := min(batch, first+seeds-from)
+			if s.once {
+				count = seeds
+			}
+			if _, err := s.record(ctx, dir, "", from, count); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				failed = 1
 			}
@@ -313,12 +337,17 @@ func (t *tlc) codeMutants(ctx context.Context, match *regexp.Regexp) int {
 		if !code || !match.MatchString(of+"/"+name) {
 			continue
 		}
+		of, test, one := strings.Cut(of, "/")
 		i := slices.IndexFunc(simulations, func(s simulation) bool { return s.name == of })
 		if i < 0 {
 			fmt.Fprintf(os.Stderr, "mutants.txt: there is no simulation of %s\n", of)
 			return 1
 		}
-		e := t.codeMutant(ctx, &simulations[i], name, strings.TrimSpace(rule))
+		s := simulations[i]
+		if one {
+			s.tests = "^" + test + "$"
+		}
+		e := t.codeMutant(ctx, &s, name, strings.TrimSpace(rule))
 		refused := e.err == nil && e.at > 0
 		if refused {
 			passed++
@@ -343,7 +372,10 @@ func (t *tlc) codeMutant(ctx context.Context, s *simulation, name, rule string) 
 	if out, err := write.CombinedOutput(); err != nil {
 		return explanation{err: fmt.Errorf("%w: %s", err, out)}
 	}
-	const seeds, most = 60, 5 // most mutants break the rules of the simulation, too: those seeds come first
+	seeds, most := 60, 5 // most mutants break the rules of the simulation, too: those seeds come first
+	if s.once {
+		seeds = 25
+	}
 	files, err := s.record(ctx, dir, filepath.Join(dir, "overlay.json"), 1, seeds)
 	if err != nil {
 		return explanation{err: err}

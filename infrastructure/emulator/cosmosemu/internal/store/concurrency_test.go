@@ -5,9 +5,13 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"feedbox/infrastructure/emulator/cosmosemu/internal/document"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // Transactions that read and write one document never overlap, and each uses one LSN, so the
 // counter equals the number of transactions.

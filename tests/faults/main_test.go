@@ -1,9 +1,0 @@
-package faults
-
-import (
-	"testing"
-
-	"feedbox/tests/testenv"
-)
-
-func TestMain(m *testing.M) { testenv.Main(m) }
