@@ -101,7 +101,7 @@ spec: ## the TLA+ specification of leases, relay and commits, checked by TLC (Ja
 	go run ./tests/spec -traces 3
 
 .PHONY: spec-traces
-spec-traces: ## recorded runs of all simulations, checked against the specification
+spec-traces: ## recorded runs of all simulations and of crash tests, checked against the specification
 	go run ./tests/spec -traces 25 -system
 
 .PHONY: bicep-check

@@ -10,6 +10,9 @@
 // different. FEEDBOX_RESULTS is the folder for the records, from which the table of
 // tests/faults/README.md is generated (go run ./tests/reliability).
 //
+// FEEDBOX_STEPS is a folder for recordings of the relays' requests to their leases, which command spec
+// compares with the specification (tests/spec/README.md).
+//
 // The tests need Linux, because they read /proc. The one that mounts a tmpfs needs root and is skipped
 // with a message otherwise. Network faults are simulated by a TCP proxy (testkit.Proxy) and not by tc
 // and netem, because many kernels do not have them. A lost segment is simulated as a delay until its
