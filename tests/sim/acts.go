@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -35,6 +36,48 @@ var quietKinds = map[string]kind{
 	}},
 	"silent-link": {longest: 3 * time.Minute, begin: silentLink},
 	"silent-read": {longest: 2 * time.Minute, begin: silentRead},
+}
+
+// consumerKinds concern the consumers. Their own random source draws them, like quietKinds.
+var consumerKinds = map[string]kind{
+	"crash-consumer":  {target: "consumer", longest: 20 * time.Second, begin: crash},
+	"freeze-consumer": {target: "consumer", longest: 70 * time.Second, begin: freeze}, // longer than the lock of a session
+	"dependency-down": {longest: 40 * time.Second, begin: func(s *storm, _ Fault) (func(), bool) {
+		s.w.SetDependency(false)
+		return func() { s.w.SetDependency(true) }, true
+	}},
+	"consumer-retries": {begin: func(s *storm, f Fault) (func(), bool) {
+		s.background(f.Kind, s.w.RetryConsumer)
+		return nil, true
+	}},
+	"consumer-skips": {chance: 0.6, begin: func(s *storm, f Fault) (func(), bool) {
+		d := s.dice(f)
+		s.background(f.Kind, func() error { return s.w.SkipFirst(d.roll) })
+		return nil, true
+	}},
+}
+
+// consumerFaults draws from consumerKinds. A retry is as frequent as all others, because otherwise most
+// keys would be parked most of the time.
+func (p *Plan) consumerFaults(length time.Duration) (faults []Fault) {
+	if !p.Topology.Parking {
+		return nil
+	}
+	rnd := rand.New(rand.NewPCG(p.Seed, 4000))
+	names := slices.Sorted(maps.Keys(consumerKinds))
+	for at := 15 * time.Second; at < length-5*time.Second; at += time.Duration((0.3 + rnd.ExpFloat64()) * float64(12*time.Second)) {
+		name := "consumer-retries"
+		if rnd.IntN(2) == 0 {
+			name = names[rnd.IntN(len(names))]
+		}
+		k := consumerKinds[name]
+		f := Fault{At: at, Kind: name, For: time.Duration((0.1 + 0.9*rnd.Float64()) * float64(k.longest)), P: k.chance}
+		if k.target != "" {
+			f.Target = fmt.Sprintf("%s-%d", k.target, rnd.IntN(p.count(k.target)))
+		}
+		faults = append(faults, f)
+	}
+	return faults
 }
 
 // quietFaults draws from quietKinds.

@@ -3,9 +3,16 @@
 // because it fails if a goroutine is left over; the heap is compared after the first and the
 // last seeds, too.
 //
-// Faults are of three sources, each with its own random source: loud ones, which end in an error
-// (kinds.go), crashes of shops, and quiet ones (acts.go): a link or a read that never answers, and
-// operators who pause, release, rewind and retry at any time.
+// Faults are of four sources, each with its own random source: loud ones, which end in an error
+// (kinds.go), crashes of shops, quiet ones (acts.go): a link or a read that never answers, and
+// operators who pause, release, rewind and retry at any time, and those of consumers (acts.go).
+//
+// In every second seed the consumers park (Topology.Parking): inbox and parked events are in the store,
+// and for some events the handlers refuse, fail, panic or wait for longer than a session is locked.
+// Their dependency is unavailable at times, consumers crash, freeze for longer than their locks, and
+// operators retry and skip parked keys. In the end every event must have its effect once and in
+// order, or was skipped, or is parked after an event that a handler refused. Then the handlers accept
+// everything, an operator retries all keys, and nothing may stay parked.
 //
 // A seed fixes the topology, the workload and the schedule of faults (see NewPlan),
 // not how goroutines interleave. A failing seed is therefore run several times and its failure

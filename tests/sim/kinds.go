@@ -94,6 +94,7 @@ var loudKinds = map[string]kind{
 var kinds = func() map[string]kind {
 	all := maps.Clone(loudKinds)
 	maps.Copy(all, quietKinds)
+	maps.Copy(all, consumerKinds)
 	return all
 }()
 

@@ -59,6 +59,7 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 	if seed%3 != 0 { // not drawn, so that the plans of existing seeds do not change
 		t.Shops, t.OrdersApart = 1, seed%3 == 2
 	}
+	t.Parking = seed%2 == 0 // in half of the seeds, because it doubles the processor time of a seed
 	if rnd.IntN(3) == 0 {
 		t.StaleReads = between(time.Second, 4*time.Second)
 	}
@@ -78,6 +79,7 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 	}
 	p.Faults = append(p.Faults, p.shopFaults(length)...)
 	p.Faults = append(p.Faults, p.quietFaults(length)...)
+	p.Faults = append(p.Faults, p.consumerFaults(length)...)
 	slices.SortStableFunc(p.Faults, func(a, b Fault) int { return cmp.Compare(a.At, b.At) })
 	return p
 }
@@ -151,9 +153,9 @@ func (p *Plan) count(kind string) int {
 func (p *Plan) String() string {
 	var b strings.Builder
 	t := p.Topology
-	fmt.Fprintf(&b, "seed %d, %s: %d APIs, %d relays, %d consumers of %d sessions, %d partitions, on disk %t, lease expiry %s, poll %s, %d items a page, pack %t, stale reads %s, event TTL %s; %d writers, pace %s, %d shops, orders apart %t",
+	fmt.Fprintf(&b, "seed %d, %s: %d APIs, %d relays, %d consumers of %d sessions, %d partitions, on disk %t, lease expiry %s, poll %s, %d items a page, pack %t, stale reads %s, event TTL %s; %d writers, pace %s, %d shops, orders apart %t, parking %t",
 		p.Seed, p.Length, t.APIs, t.Relays, t.Consumers, t.Sessions, t.Partitions, t.OnDisk, t.LeaseExpiry, t.PollMin, t.MaxItems, t.PackKeys,
-		t.StaleReads.Round(time.Millisecond), t.EventTTL, p.Load.Writers, p.Load.Pace.Round(time.Millisecond), t.Shops, t.OrdersApart)
+		t.StaleReads.Round(time.Millisecond), t.EventTTL, p.Load.Writers, p.Load.Pace.Round(time.Millisecond), t.Shops, t.OrdersApart, t.Parking)
 	for _, f := range p.Faults {
 		fmt.Fprintf(&b, "\n\t%s", f)
 	}

@@ -53,8 +53,8 @@ func simulate(t *testing.T, p *Plan, sum *summary) {
 		investigate(t, p, o)
 	}
 	if testing.Verbose() || len(o.Violations) > 0 {
-		t.Logf("%s; %d duplicates dropped, %d repeats kept from handlers; faults %v; arrived after %s, simulated %s in %s",
-			o.Run.Summary(), o.Duplicates, o.Run.Repeats, o.Counts, o.Run.Settled.Arrived, o.Simulated.Round(time.Second), time.Since(began).Round(time.Millisecond))
+		t.Logf("%s; %d duplicates dropped, %d repeats kept from handlers; faults %v; arrived after %s, handled after %s, simulated %s in %s",
+			o.Run.Summary(), o.Duplicates, o.Run.Repeats, o.Counts, o.Run.Settled.Arrived, o.Run.Settled.Handled, o.Simulated.Round(time.Second), time.Since(began).Round(time.Millisecond))
 	}
 }
 

@@ -49,24 +49,36 @@ func (r reports) cover(key string, first, last int64) bool {
 }
 
 // verifyHandled checks the messages that handlers received. A handler may receive an event
-// again after a crash, but never before its predecessors.
+// again after a crash unless r.Once, but never before its predecessors, apart from skipped ones.
 func (r Run) verifyHandled(v *violations) {
 	if r.Handled == nil {
 		return
+	}
+	skipped := make(map[place]bool, len(r.Skipped))
+	for _, m := range r.Messages {
+		if r.Skipped[m.ID] {
+			skipped[place{m.Session, m.Sequence}] = true
+		}
 	}
 	last := make(map[string]int64)
 	handled := make(map[string]bool, len(r.Handled))
 	reported := r.reports()
 	for _, m := range r.Handled {
+		if r.Once && handled[m.ID] {
+			v.add("I4 consumer: message %s of session %s, sequence %d, was handled twice", m.ID, m.Session, m.Sequence)
+		}
 		handled[m.ID] = true
-		want := last[m.Session] + 1
-		if m.Sequence > want && !reported.cover(m.Session, want, m.Sequence-1) {
-			v.add("I3 consumer: session %s: sequence %d was handled where %d was due", m.Session, m.Sequence, want)
+		due := last[m.Session] + 1
+		for due < m.Sequence && (skipped[place{m.Session, due}] || reported.cover(m.Session, due, due)) {
+			due++
+		}
+		if m.Sequence > due {
+			v.add("I3 consumer: session %s: sequence %d was handled where %d was due", m.Session, m.Sequence, due)
 		}
 		last[m.Session] = max(last[m.Session], m.Sequence)
 	}
 	for _, m := range r.Messages {
-		if !handled[m.ID] {
+		if !handled[m.ID] && !r.Skipped[m.ID] {
 			v.add("I2 consumer: message %s of session %s, sequence %d, was never handled", m.ID, m.Session, m.Sequence)
 		}
 	}

@@ -85,6 +85,11 @@ type Run struct {
 	// the redeliveries that they did not receive.
 	Handled []Message
 	Repeats int
+	// Once reports that an effect of a handler is stored together with the mark of its event.
+	// Then no event may be handled twice. Skipped has the ids of messages that an operator let
+	// the consumers skip.
+	Once    bool
+	Skipped map[string]bool
 	// Settled is the state of the leases after the faults ended.
 	Settled *Settled
 	// Other has the violations that the test itself found.
@@ -100,7 +105,7 @@ func (r Run) Verify() []string { return r.Report().Lines() }
 //	I2 no loss  every acknowledged change is stored, every stored event arrived or is parked
 //	I3 order    the messages of a session have sequence 1, 2, 3, ...; so have the messages
 //	            of handlers, apart from redeliveries
-//	I4 dedup    no message id arrived twice
+//	I4 dedup    no message id arrived twice; none was handled twice, if handlers prevent that
 //	I5 no ghost every message is a stored event
 //	I6 position no checkpoint passed an event that the broker had not accepted
 //	I7 liveness every lease got an owner in time, and the leases are balanced

@@ -105,6 +105,33 @@ func TestVerifyAcceptsParkedEventsAndUnknownOutcomes(t *testing.T) {
 	}
 }
 
+// An operator let the consumer skip e2. A message is handled once if the effect is stored with the mark.
+func TestVerifyChecksEffectsOfHandlers(t *testing.T) {
+	m := goodRun().Messages
+	e1, e4, e2, e3 := m[0], m[1], m[2], m[3]
+	for name, c := range map[string]struct {
+		want    string // "": no breach
+		once    bool
+		handled []Message
+	}{
+		"skipped":              {"", true, []Message{e1, e4, e3}},
+		"skipped, but handled": {"", true, []Message{e1, e4, e2, e3}},
+		"redelivered":          {"", false, []Message{e1, e4, e3, e1, e3}},
+		"twice":                {"I4 consumer: message e3", true, []Message{e1, e4, e3, e3}},
+		"lost":                 {"I2 consumer: message e3", true, []Message{e1, e4}},
+		"overtaken":            {"I3 consumer: session a: sequence 3 was handled where 1 was due", true, []Message{e4, e3, e1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			run := goodRun()
+			run.Handled, run.Once, run.Skipped = c.handled, c.once, map[string]bool{"e2": true}
+			got := run.Verify()
+			if c.want == "" && len(got) > 0 || c.want != "" && (len(got) != 1 || !strings.HasPrefix(got[0], c.want)) {
+				t.Errorf("violations %q, want one starting with %q", got, c.want)
+			}
+		})
+	}
+}
+
 // A position applies only to the events of its own change feed. The leases of each feed are
 // checked separately.
 func TestVerifyKeepsFeedsApart(t *testing.T) {

@@ -2,19 +2,40 @@ package world
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/cosmosinbox"
 	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/parked"
 )
 
-// received holds the messages handled by all consumers and the reported losses.
+// The processes of a parking consumer share its inbox, the effects of its handlers and its parked events.
+const (
+	consumerName = "sim"
+	inboxName    = "inbox" // the container of inbox and effects; events are parked in that of the relays
+)
+
+// received has the messages handled by plain consumers, the state of the handlers of parking ones, and the
+// reports of all.
 type received struct {
-	inbox *consumer.MemoryInbox // shared by all consumers, like one in a database
+	inbox   *consumer.MemoryInbox // of the plain consumers, shared like one in a database
+	moods   moods
+	effects atomic.Int64 // number of the last effect
 
 	mu      sync.Mutex // guards the fields below
 	handled []verify.Message
@@ -25,49 +46,123 @@ type received struct {
 	slow    time.Duration
 }
 
-func (r *received) init() {
+func (r *received) init(rnd *rand.Rand) {
 	r.inbox, r.ids = consumer.NewMemoryInbox(0), map[string]bool{}
+	r.moods.init(rnd)
 }
 
 // runConsumer runs a consumer until ctx ends.
 func (w *World) runConsumer(ctx context.Context, n *nic, log *slog.Logger) error {
-	namespace := servicebus.ClientConfig{ConnectionString: w.Bus().ConnectionString(), Dial: n.dialBus}
-	handler := func(ctx context.Context, e *consumer.Event) error { return w.received.handle(ctx, n, e) }
-	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(Topic, Subscription), handler, &subscriber.SessionOptions{
-		Sessions: w.topology.Sessions, Inbox: inbox{w.received.inbox, n}, DrainTimeout: 5 * time.Second, RetryDelayMax: 5 * time.Second,
+	o := &subscriber.SessionOptions{
+		Sessions: w.topology.Sessions, DrainTimeout: 5 * time.Second, RetryDelayMax: 5 * time.Second,
 		Observe: func(_ context.Context, o consumer.Outcome) { w.received.observe(n, o) }, Logger: log,
-	})
+	}
+	handler := func(ctx context.Context, e *consumer.Event) error { return w.received.note(ctx, n, e) }
+	if o.Inbox = (memory{w.received.inbox, n}); w.topology.Parking {
+		transport := w.transport(n)
+		defer transport.CloseIdleConnections()
+		client, err := cosmos.NewClient(cosmos.ClientConfig{
+			Endpoint: w.endpoint(), Key: w.Cosmos().Key(), Options: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
+		})
+		if err != nil {
+			return err
+		}
+		defer client.Close()
+		inbox, park, err := storesOf(client)
+		if err != nil {
+			return err
+		}
+		o.Inbox, o.Park, o.Attempts, o.Policies = inbox, park, attempts, policies
+		handler = func(ctx context.Context, e *consumer.Event) error { return w.received.handle(ctx, n, inbox, e) }
+	}
+	namespace := servicebus.ClientConfig{ConnectionString: w.Bus().ConnectionString(), Dial: n.dialBus}
+	p, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(Topic, Subscription), handler, o)
 	if err != nil {
 		return err
 	}
 	return p.Run(ctx)
 }
 
-// handle is the handler of every consumer.
-func (r *received) handle(ctx context.Context, n *nic, e *consumer.Event) error {
-	if err := n.gate(); err != nil {
-		return err
+// storesOf returns the stores of a parking consumer.
+func storesOf(client *azcosmos.Client) (*cosmosinbox.Inbox, consumer.ParkedStore, error) {
+	marks, err := client.NewContainer(Database, inboxName)
+	aside, err1 := client.NewContainer(Database, Parked)
+	if err := errors.Join(err, err1); err != nil {
+		return nil, nil, err
 	}
-	r.mu.Lock()
-	slow := r.slow
-	r.mu.Unlock()
-	if slow > 0 {
-		timer := time.NewTimer(slow)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-		if err := n.gate(); err != nil {
-			return err
-		}
+	inbox, err := cosmosinbox.New(marks, consumerName, nil)
+	all, err1 := parked.NewStore(aside)
+	if err := errors.Join(err, err1); err != nil {
+		return nil, nil, err
+	}
+	own, err := all.Of(consumerName)
+	return inbox, own, err
+}
+
+// note is the handler of plain consumers.
+func (r *received) note(ctx context.Context, n *nic, e *consumer.Event) error {
+	if err := n.pause(ctx, r.slowness()); err != nil {
+		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ids[e.ID] = true
 	r.handled = append(r.handled, verify.Message{ID: e.ID, Session: e.Key, Subject: e.Action, Version: e.AggregateVersion, Sequence: e.Sequence})
 	return nil
+}
+
+// pause is the time that a handler takes. It returns an error if the process has crashed or ctx has ended.
+func (n *nic) pause(ctx context.Context, d time.Duration) error {
+	if err := n.gate(); err != nil || d == 0 {
+		return err
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return n.gate()
+}
+
+// handle is the handler of parking consumers. Its effect is a document that is stored with the mark of the
+// event. Each has another id, so an event that is handled twice has two.
+func (r *received) handle(ctx context.Context, n *nic, inbox *cosmosinbox.Inbox, e *consumer.Event) error {
+	if err := r.moods.act(ctx, n, e, r.slowness()); err != nil {
+		return err
+	}
+	batch, err := inbox.Batch(ctx, e)
+	if err != nil {
+		return consumer.Unavailable(err) // the store says nothing about the event
+	}
+	number := r.effects.Add(1)
+	body, err := json.Marshal(effect{
+		ID: fmt.Sprintf("effect-%d", number), Key: e.Key, Type: effectType, Number: number,
+		Event: e.ID, Action: e.Action, Version: e.AggregateVersion, Sequence: e.Sequence,
+	})
+	if err != nil {
+		return err
+	}
+	batch.CreateItem(body, nil)
+	if err := batch.Execute(ctx); err != nil {
+		return consumer.Unavailable(err)
+	}
+	return n.gate()
+}
+
+const effectType = "effect"
+
+// effect is the stored effect of a handler.
+type effect struct {
+	ID       string `json:"id"`
+	Key      string `json:"partitionKey"`
+	Type     string `json:"type"`
+	Number   int64  `json:"number"` // in the order of the calls of handlers
+	Event    string `json:"event"`
+	Action   string `json:"action"`
+	Version  int64  `json:"aggregateVersion"`
+	Sequence int64  `json:"sequence"`
 }
 
 // observe counts repeats and records the gaps that an inbox no longer waits for.
@@ -102,6 +197,12 @@ func (r *received) aging() {
 	r.warned = true
 }
 
+func (r *received) slowness() time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.slow
+}
+
 func (r *received) setSlow(d time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,22 +215,22 @@ func (w *World) SlowConsumers(d time.Duration) {
 	w.received.setSlow(d)
 }
 
-// inbox is the shared inbox over the network of one process.
-type inbox struct {
+// memory is the inbox of plain consumers over the network of one process.
+type memory struct {
 	consumer.Inbox
 	nic *nic
 }
 
-func (i inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
-	if err := i.nic.gate(); err != nil {
+func (m memory) Last(ctx context.Context, key string) (consumer.Mark, error) {
+	if err := m.nic.gate(); err != nil {
 		return consumer.Mark{}, err
 	}
-	return i.Inbox.Last(ctx, key)
+	return m.Inbox.Last(ctx, key)
 }
 
-func (i inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
-	if err := i.nic.gate(); err != nil {
+func (m memory) Record(ctx context.Context, key string, mark consumer.Mark) error {
+	if err := m.nic.gate(); err != nil {
 		return err
 	}
-	return i.Inbox.Record(ctx, key, m)
+	return m.Inbox.Record(ctx, key, mark)
 }

@@ -46,6 +46,11 @@ func (c *cosmosPart) init(w *World) error {
 	if err != nil {
 		return fmt.Errorf("read the deployed indexing policies: %w", err)
 	}
+	if w.topology.parks() {
+		if err := c.srv.CreateContainer(Database, cosmosemu.ContainerProps{ID: inboxName, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
+			return err
+		}
+	}
 	for _, o := range w.outboxes {
 		for _, props := range []cosmosemu.ContainerProps{
 			{ID: o.data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: w.topology.Partitions, IndexingPolicy: policies["data"]},

@@ -38,6 +38,12 @@
 // uses its own address for the Cosmos DB emulator, because azcosmos shares its caches within a Go
 // process by address.
 //
+// Consumers have a shared inbox in memory, and their handlers accept everything. With Topology.Parking
+// they are what a user runs: an inbox and parked events in the store, policies by action, and a handler
+// that stores its effect together with the mark of the event. moods.go decides for each event how often
+// its handler refuses, fails, panics or waits, in whatever process. SetDependency, RetryConsumer and
+// SkipFirst act on these consumers.
+//
 // FaultCosmos and FaultBus install hooks of the emulators (cosmosemu.Hook,
 // busemu.Hook) that stay installed across restarts of the emulator. Cosmos and Bus return the
 // running emulators with their other controls: Split, SetStatus, ExpireSession, ...
@@ -46,7 +52,7 @@
 //
 // The topic has a second subscription without a consumer, "archive". It holds all messages that
 // the broker accepted, in order, for I1 to I5. The messages handled by the consumers are verified,
-// too. Every write of a lease is recorded with the number of messages accepted so far (I6).
+// too, and with Topology.Parking the effects in the store. Every write of a lease is recorded with the number of messages accepted so far (I6).
 //
 // # Bubbles
 //

@@ -25,6 +25,10 @@ const actLimit = 30 * time.Second
 // Operate calls act for each outbox with an operator of its leases and with its store. Faults of
 // the store affect it as they affect other clients. It returns the errors of all calls.
 func (w *World) Operate(act func(ctx context.Context, leases *changefeed.Operator, store *relayport.Store) error) error {
+	return w.operate(w.outboxes, act)
+}
+
+func (w *World) operate(outboxes []outbox, act func(ctx context.Context, leases *changefeed.Operator, store *relayport.Store) error) error {
 	n := newNIC(w.network)
 	defer n.kill()
 	transport := w.transport(n)
@@ -37,7 +41,7 @@ func (w *World) Operate(act func(ctx context.Context, leases *changefeed.Operato
 	}
 	defer client.Close()
 	var errs []error
-	for _, o := range w.outboxes {
+	for _, o := range outboxes {
 		store, err := cosmosrelay.NewStore(client, &cosmosrelay.Options{Database: Database, Data: o.data, Leases: o.leases, Parked: o.parked})
 		if err != nil {
 			return err

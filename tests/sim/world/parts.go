@@ -120,6 +120,7 @@ func (w *World) Heal() {
 	w.cosmos.hooks.clear()
 	w.bus.hooks.clear()
 	w.received.setSlow(0)
+	w.received.moods.setDown(false)
 	for _, name := range append(w.Processes(), PartCosmos, PartBus) {
 		if n := w.interfaceOf(name); n != nil {
 			n.thaw()

@@ -42,6 +42,9 @@ func (w *World) Settle() *verify.Run {
 	w.Eventually(patience, w.allArrived)
 	run.Settled.Arrived = time.Since(began)
 	w.Eventually(patience, w.allHandled)
+	run.Settled.Handled = time.Since(began)
+	w.trace.Add("world", "HANDLED after %s", run.Settled.Handled)
+	w.endParking()
 	for i, o := range w.outboxes {
 		w.Eventually(patience, func() bool { return w.balanced(o, settled[i]) })
 		settled[i].Balanced = time.Since(began)
@@ -142,22 +145,6 @@ func isOpening(raw []byte) bool {
 	return json.Unmarshal(raw, &gate) == nil && gate.Type == "gate" && gate.Closing.Auto
 }
 
-// allHandled reports whether the consumers have handled all accepted messages.
-func (w *World) allHandled() bool {
-	if w.topology.Consumers == 0 {
-		return true
-	}
-	messages := w.archived()
-	w.received.mu.Lock()
-	defer w.received.mu.Unlock()
-	for _, m := range messages {
-		if !w.received.ids[m.ID] {
-			return false
-		}
-	}
-	return true
-}
-
 // collect fills in the run for verification.
 func (w *World) collect(run *verify.Run) {
 	run.Acked, run.Unknown = map[string]int{}, map[string]int{}
@@ -207,6 +194,10 @@ func (w *World) collect(run *verify.Run) {
 	run.Reported = slices.Clone(w.received.lost)
 	run.Repeats, run.Warned = w.received.repeats, w.received.warned
 	w.received.mu.Unlock()
+	if w.topology.parks() {
+		c := w.consumed()
+		run.Handled, run.Skipped, run.Once = c.messages(), c.skipped, true
+	}
 	w.cosmos.mu.Lock()
 	run.Checkpoints, run.SetAside = slices.Clone(w.cosmos.writes), maps.Clone(w.cosmos.setAside)
 	w.cosmos.mu.Unlock()

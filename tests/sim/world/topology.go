@@ -41,6 +41,9 @@ type Topology struct {
 	Premium bool
 	// Sessions is the number of sessions per consumer. Default 4.
 	Sessions int
+	// Parking gives the consumers an inbox and parked events in the store. Their handlers refuse, fail,
+	// panic, wait, and need a dependency; see moods.go.
+	Parking bool
 	// Environ is added to the environment of APIs and relays, for example
 	// "FEEDBOX_AUDIT=true".
 	Environ []string
@@ -61,6 +64,9 @@ func (t Topology) withDefaults() Topology {
 	t.Sessions = cmp.Or(t.Sessions, 4)
 	return t
 }
+
+// parks reports whether there are consumers that park events.
+func (t Topology) parks() bool { return t.Parking && t.Consumers > 0 }
 
 // expires reports whether events may expire within a run.
 func (t Topology) expires() bool { return t.EventTTL < time.Hour }

@@ -63,6 +63,7 @@ type World struct {
 	mu     sync.Mutex // guards the fields below
 	faults []string   // violations seen during the run, and failures of the harness
 	poison map[string]bool
+	skips  map[string]bool // events that an operator asked the consumers to skip
 }
 
 // worlds numbers the worlds of this process, so that their host names differ.
@@ -88,7 +89,7 @@ func New(t testing.TB, seed uint64, topology Topology) *World {
 	t.Helper()
 	w := &World{
 		t: t, topology: topology.withDefaults(), seed: seed, id: worlds.Add(1), network: newNetwork(),
-		trace: newTrace(), parts: map[string]*process{}, poison: map[string]bool{},
+		trace: newTrace(), parts: map[string]*process{}, poison: map[string]bool{}, skips: map[string]bool{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.outboxes, w.steps = outboxesOf(w.topology), map[string]*steps.Log{}
@@ -97,7 +98,7 @@ func New(t testing.TB, seed uint64, topology Topology) *World {
 	}
 	w.metadata = newMetadata(w.network)
 	t.Cleanup(w.Close)
-	w.received.init()
+	w.received.init(w.Random(3))
 	w.ledger.events = map[string]verify.Event{}
 	if err := w.cosmos.init(w); err != nil {
 		t.Fatalf("world: %v", err)

@@ -27,6 +27,36 @@ func TestSystemKeepsInvariantsWithoutFaults(t *testing.T) {
 	})
 }
 
+// Handlers refuse, fail, panic and wait. Each consumer crashes, then freezes for longer than the lock of
+// a session, and operators retry and skip.
+func TestParkingConsumersHandleEachEventOnce(t *testing.T) {
+	world.Bubble(t, func(t *testing.T) {
+		w := world.New(t, 5, world.Topology{OnDisk: true, Shops: 1, Parking: true})
+		w.StartLoad(world.LoadOptions{})
+		for i, name := range w.Kind("consumer") {
+			w.Sleep(30 * time.Second)
+			w.Crash(name)
+			w.SetDependency(false)
+			w.Sleep(15 * time.Second)
+			w.Start(name)
+			w.SetDependency(true)
+			if err := w.SkipFirst(func() bool { return i == 0 }); err != nil {
+				t.Error(err)
+			}
+			w.Freeze(name)
+			w.Sleep(40 * time.Second)
+			w.Thaw(name)
+			if err := w.RetryConsumer(); err != nil {
+				t.Error(err)
+			}
+		}
+		run := judge(t, w)
+		if len(run.Skipped) == 0 {
+			t.Error("no event was skipped, so none was refused")
+		}
+	})
+}
+
 // Contacts and orders share a container and its relays, or each have their own. They share the
 // topic and its consumers.
 func TestContactsAndOrdersShareTopic(t *testing.T) {
