@@ -104,6 +104,8 @@ type tally struct {
 	Requests   int
 	Shops      int // seeds with orders besides contacts
 	Sold       int // changes of orders
+	Parking    int // seeds with consumers that park
+	Skipped    int // events that operators let these skip
 	Duplicates int64
 	Repeats    int
 	Order      int
@@ -151,6 +153,10 @@ func (s *summary) add(o *Outcome) {
 	s.Requests += o.Requests
 	s.Shops += o.Shops
 	s.Sold += o.Sold
+	if o.Run.Once {
+		s.Parking++
+	}
+	s.Skipped += len(o.Run.Skipped)
 	s.Duplicates += o.Duplicates
 	s.Repeats += o.Run.Repeats
 	s.Simulated += o.Simulated
@@ -188,6 +194,7 @@ func (s *summary) report(t *testing.T) {
 	t.Logf("seeds %d to %d of %s: %d requests, %d events, %d faults and %d failed calls, %d duplicates dropped by the broker, %d repeats kept from handlers, %d losses by expiry reported; all arrived after %s at the latest",
 		s.first, s.first+uint64(s.seeds)-1, s.length, s.Requests, s.Events, faults, calls, s.Duplicates, s.Repeats, s.Reported, s.Slowest)
 	t.Logf("orders beside contacts in %d seeds: %d of their changes acknowledged", s.Shops, s.Sold)
+	t.Logf("consumers that park in %d seeds: %d events skipped by operators", s.Parking, s.Skipped)
 	if s.Shops > 0 && s.Sold == 0 {
 		t.Error("harness: no order was changed")
 	}
