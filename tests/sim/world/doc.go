@@ -52,7 +52,8 @@
 //
 // The topic has a second subscription without a consumer, "archive". It holds all messages that
 // the broker accepted, in order, for I1 to I5. The messages handled by the consumers are verified,
-// too, and with Topology.Parking the effects in the store. Every write of a lease is recorded with the number of messages accepted so far (I6).
+// too, and with Topology.Parking the effects in the store. Every write of a lease is recorded with the number of
+// messages accepted so far (I6).
 //
 // # Bubbles
 //
