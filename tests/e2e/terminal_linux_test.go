@@ -67,7 +67,7 @@ func onTerminal(t *testing.T, env []string, path string, args ...string) string 
 	testkit.Eventually(t, time.Minute, "the banner", func() bool { return strings.Contains(out.String(), "Point feedbox and curl") })
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	if err := cmd.Wait(); err != nil {
-		t.Errorf("SIGTERM: %v", err)
+		defer func() { t.Errorf("SIGTERM: %v\n%s", err, out) }()
 	}
 	reading.Wait()
 	return out.String()

@@ -147,6 +147,18 @@ func (l *Listener) forget(c *conn) {
 	l.count(l.addresses, c.address)
 }
 
+// busy returns the number of connections with a request.
+func (l *Listener) busy() (n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.open {
+		if c.state != idle {
+			n++
+		}
+	}
+	return n
+}
+
 // count takes one from a number, and drops it at zero.
 func (l *Listener) count(numbers map[string]int, key string) {
 	if numbers[key]--; numbers[key] <= 0 {

@@ -491,3 +491,41 @@ func TestConnectionWithoutACallerServesFewRequests(t *testing.T) {
 		}
 	})
 }
+
+// A client that has connected and sent nothing, as one whose request is on its way, is waited for, but nothing
+// of it is aborted: the stop is clean. net/http waits 5 s for it, which may be longer than the drain.
+func TestStopAbortsOnlyRequests(t *testing.T) {
+	for sent, aborted := range map[string]bool{"": false, "GET / HTTP/1.1\r\nHost: a\r\n\r\n": true} {
+		synctest.Test(t, func(t *testing.T) {
+			network := pipenet.New()
+			listener, err := network.Listen("ops.test:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			ended, began := make(chan error, 1), time.Now()
+			go func() {
+				ended <- Serve(ctx, listener, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }), &Options{Drain: 2 * time.Second})
+			}()
+			conn, err := network.DialContext(ctx, "tcp", "ops.test:80")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, sent); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait() // accepted
+			stop()
+			err = <-ended
+			if aborted != (err != nil && strings.Contains(err.Error(), "requests were aborted after 2s, of connections: 1")) || !aborted && err != nil {
+				t.Errorf("a client sent %q: %v", sent, err)
+			}
+			if d := time.Since(began); d != 2*time.Second {
+				t.Errorf("a client sent %q: stopped after %v, want the whole drain", sent, d)
+			}
+			if _, err := conn.Read(make([]byte, 1)); err == nil {
+				t.Error("the connection is open")
+			}
+		})
+	}
+}

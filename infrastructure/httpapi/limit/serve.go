@@ -48,7 +48,13 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, opt
 		defer cancel()
 		err := server.Shutdown(within)
 		if err != nil {
-			err = errors.Join(fmt.Errorf("requests were aborted after %v: %w", o.Drain, err), server.Close())
+			busy := bounded.busy()
+			if err = errors.Join(err, server.Close()); busy > 0 {
+				err = fmt.Errorf("requests were aborted after %v, of connections: %d: %w", o.Drain, busy, err)
+			} else {
+				o.Logger.DebugContext(base, "connections closed that had not sent a request", slog.Any("error", err))
+				err = nil
+			}
 		}
 		stopped <- err
 	}()
