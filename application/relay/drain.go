@@ -54,13 +54,13 @@ func (d *Drainer) Drain(ctx context.Context, key string) error {
 	return err
 }
 
-// Closed reports whether the gate of key is closed.
-func (d *Drainer) Closed(ctx context.Context, key string) (bool, error) {
-	_, err := d.store.Gate(ctx, key)
+// Closed returns what closed the gate of key, or nil if it is open.
+func (d *Drainer) Closed(ctx context.Context, key string) (*Closing, error) {
+	g, err := d.store.Gate(ctx, key)
 	if fault.Is(err, fault.NotFound) {
-		return false, nil
+		return nil, nil //nolint:nilnil // the gate is open
 	}
-	return err == nil, err
+	return &g.Closing, err
 }
 
 // step skips the first event if an operator wants that, or sends the first events, or opens

@@ -57,13 +57,14 @@ const (
 )
 
 // Admit counts e, sets its position and moves the progress of the gate to it. It returns false
-// if the progress covers e: it was sent, skipped or parked before.
+// if the progress covers e: it was sent, skipped or parked before. It also does if e.Closing is
+// another one than that of g.
 //
 // Events are ordered by sequence and not by arrival, because after a restart of the feed from
 // its beginning earlier events arrive after later ones. An event without a sequence, or with
 // ParkedEvent.InOrder and a lower one, follows the event that arrived before it.
 func (g *Gate) Admit(e *ParkedEvent) bool {
-	if g.Progress.covers(&e.Progress) {
+	if c := e.Closing; g.Progress.covers(&e.Progress) || c != nil && (c.Event != g.Closing.Event || !c.At.Equal(g.Closing.At)) {
 		return false
 	}
 	if e.Progress.LSN > 0 {

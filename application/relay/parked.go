@@ -69,6 +69,9 @@ type ParkedEvent struct {
 	// its sequence. A consumer knows that, because its broker keeps the order. For Gate.Admit; not
 	// stored.
 	InOrder bool
+	// Closing, if set, is that of the gate behind which the event is to be held. Behind another one it is
+	// not admitted, because it may have been sent before that was closed. For Gate.Admit; not stored.
+	Closing *Closing
 }
 
 // Intent is an operator's request for a parked key.

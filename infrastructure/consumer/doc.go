@@ -45,7 +45,9 @@
 //
 // With a lasting inbox, a parked event is handled as often as any other: once, except after a crash between
 // the end of the handler and the record. Its mark is that of [Event.InboxKey], as for a dead letter sent
-// again. An event without a key, or sent again from a dead-letter queue, is dead-lettered and not parked.
+// again. An event without a key, or sent again from a dead-letter queue, is dead-lettered and not parked. A handler
+// that stores marks in its own transaction must call Mark.MayHandle there; Inbox.Batch and Inbox.Do of our
+// inboxes do.
 //
 // # Policies
 //

@@ -3,6 +3,7 @@ package consumer
 import (
 	"container/list"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -32,6 +33,11 @@ type Mark struct {
 	// Replaces is set in the mark of an event that begins another history: the EventID of the mark
 	// that it replaces. It is not stored.
 	Replaces string
+	// Parking is the id of an event that an owner of the key decided to park: no process may handle it
+	// any more before it was parked. "" = none. It is stored before the event is parked, so that of two
+	// processes of which one parks the event and the other handles it only one succeeds. An inbox that does
+	// not store it lets both succeed; the event is then handled again when its key is drained.
+	Parking string
 }
 
 // Recent has a hash of hashSize characters for each of the sequences before that of the mark, the
@@ -58,6 +64,9 @@ func (m Mark) Next(e *Event) Mark {
 	if e.Sequence == 0 || m.Sequence == 0 {
 		return next
 	}
+	if m.Parking != e.ID { // e was missing before the event that is to be parked
+		next.Parking = m.Parking
+	}
 	recent := hashOf(m.EventID) + m.Recent
 	if ahead := m.Sequence + 1 - e.Sequence; ahead > 0 {
 		next.Replaces = m.EventID
@@ -69,11 +78,29 @@ func (m Mark) Next(e *Event) Mark {
 	return next
 }
 
-// Supersedes reports whether m is to be stored in place of stored: it is later, or begins another
-// history there.
+// Supersedes reports whether m is to be stored in place of stored: it is later, begins another history
+// there, or is the stored one with another Parking.
 func (m Mark) Supersedes(stored Mark) bool {
-	return m.Sequence == 0 || m.Sequence > stored.Sequence || m.Replaces != "" && m.Replaces == stored.EventID
+	return m.Parking == "" && m.Sequence == 0 || m.Sequence > stored.Sequence || m.Replaces != "" && m.Replaces == stored.EventID ||
+		m.Parking != "" && m.isAt(stored)
 }
+
+// isAt reports whether two marks are of the same event.
+func (m Mark) isAt(other Mark) bool {
+	return m.Sequence == other.Sequence && m.EventID == other.EventID
+}
+
+// MayHandle returns ErrParking if e must be parked and not handled. A handler that stores marks in its own
+// transaction must call it there with the stored mark.
+func (m Mark) MayHandle(e *Event) error {
+	if m.Parking != "" && m.Parking == e.ID {
+		return ErrParking
+	}
+	return nil
+}
+
+// ErrParking refuses to handle an event that another process is parking.
+var ErrParking = Unavailable(errors.New("another process is parking the event"))
 
 // Replaced returns the number of handled events that the history of e does not contain, 0 unless e is
 // a fork.

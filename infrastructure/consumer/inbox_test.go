@@ -76,6 +76,40 @@ func TestForkIsRecognizedAmongTheLastEventsOfAKey(t *testing.T) {
 	}
 }
 
+// Of two processes, one handles an event and the other parks it. The mark lets one of them succeed.
+func TestAnnouncementAndHandlingOfAnEventExcludeEachOther(t *testing.T) {
+	e4, e5 := &Event{ID: "e4", Sequence: 4}, &Event{ID: "e5", Sequence: 5}
+	for name, base := range map[string]Mark{"first event": {}, "with a sequence": {Sequence: 3, EventID: "e3"}, "without": {EventID: "x", AggregateVersion: 1}} {
+		announced := base
+		announced.Parking = "e4"
+		for what, tc := range map[string]struct {
+			m, stored Mark
+			want      bool
+		}{
+			"announced":                       {announced, base, true},
+			"announced again":                 {announced, announced, true},
+			"after the event was handled":     {announced, base.Next(e4), false},
+			"after a later one was handled":   {announced, base.Next(e4).Next(e5), false},
+			"parked or handled, as announced": {announced.Next(e4), announced, true},
+		} {
+			if got := tc.m.Supersedes(tc.stored); got != tc.want {
+				t.Errorf("%s, %s: %t", name, what, got)
+			}
+		}
+		if announced.MayHandle(e4) == nil || announced.MayHandle(e5) != nil || base.MayHandle(e4) != nil {
+			t.Errorf("%s: the wrong event may be handled", name)
+		}
+		if m := announced.Next(e4); m.Parking != "" {
+			t.Errorf("%s: recorded as %+v", name, m)
+		}
+	}
+	// e5 is announced after a gap, then e4 arrives.
+	m := Mark{Sequence: 3, EventID: "e3", Parking: "e5"}.Next(e4)
+	if m.Parking != "e5" || !m.Supersedes(Mark{Sequence: 3, EventID: "e3", Parking: "e5"}) {
+		t.Errorf("after the missing event: %+v", m)
+	}
+}
+
 // Without sequences the broker alone knows the order, so each handled event is the last one.
 func TestEventsWithoutASequenceReplaceTheMark(t *testing.T) {
 	b := NewMemoryInbox(0)

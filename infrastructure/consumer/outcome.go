@@ -18,6 +18,8 @@ const (
 	// ReasonDeliveries marks an event that was passed to handlers too often without a result, for
 	// example because it makes their processes run out of memory.
 	ReasonDeliveries = "too_many_deliveries"
+	// ReasonUnknown marks a parked event that a process refused and did not store why.
+	ReasonUnknown = "unknown"
 	// ReasonCannotDefer marks an event whose handler returned Defer on a broker that cannot defer.
 	ReasonCannotDefer = "cannot_defer"
 )

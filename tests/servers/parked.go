@@ -286,6 +286,9 @@ func (p *parkedProcess) handle(ctx context.Context, e *consumer.Event) error {
 	if v := consumer.Judge(last, e); v == consumer.Duplicate || v == consumer.Stale {
 		return nil
 	}
+	if err := last.MayHandle(e); err != nil {
+		return err
+	}
 	if err := r.marks.Record(context.WithoutCancel(ctx), e.InboxKey(), last.Next(e)); err != nil {
 		return err
 	}
@@ -302,7 +305,11 @@ func (b crashingInbox) Last(ctx context.Context, key string) (consumer.Mark, err
 }
 
 func (b crashingInbox) Record(ctx context.Context, key string, m consumer.Mark) error {
-	_, err := request(b.p, func() (bool, error) { return true, b.p.run.Inbox.Record(ctx, key, m) })
+	_, err := request(b.p, func() (bool, error) {
+		b.p.run.effect <- struct{}{} // none between the read and the write of an effect's mark
+		defer func() { <-b.p.run.effect }()
+		return true, b.p.run.Inbox.Record(ctx, key, m)
+	})
 	return err
 }
 

@@ -119,6 +119,23 @@ func unknownKeepsItsPlace(s suite) {
 	s.want("k-first", "k-e4", "k-after-4", "k-e5", "k-after-5", "k-after-that", "k-also-5", "k-e6", "k-after-6", "k-e1099511627776", "k-last")
 }
 
+// heldBehindTheGateOfACaller parks events for callers of which one has read the gate before it was opened and
+// closed again.
+func heldBehindTheGateOfACaller(s suite) {
+	s.park(&closing, event(1))
+	read := s.gate().Closing
+	late, again := read, closing
+	late.At, again.Event = read.At.Add(-time.Millisecond), "k-e0"
+	for n, c := range []*relay.Closing{&late, &again, &read} {
+		e := event(2 + n)
+		e.Closing = c
+		if done := s.park(nil, e); len(done.Parked)+len(done.Existing) != n/2 {
+			s.Errorf("closing %+v: %+v", c, done)
+		}
+	}
+	s.want("k-e1", "k-e4")
+}
+
 // autoHasIntent closes a gate automatically, for an event that waited for the broker too long.
 func autoHasIntent(s suite) {
 	waits := relay.Closing{Event: "k-e1", Reason: "busy", At: at, Auto: true}

@@ -34,7 +34,7 @@ type Batch struct {
 	handled bool // before this batch
 }
 
-// Batch returns a batch that contains the mark of e.
+// Batch returns a batch that contains the mark of e, or consumer.ErrParking.
 func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 	if e == nil || e.Key == "" || e.ID == "" {
 		return nil, errors.New("cosmos inbox: an event with a key and an id is required")
@@ -60,6 +60,10 @@ func (b *Inbox) Batch(ctx context.Context, e *consumer.Event) (*Batch, error) {
 	batch.mark = s.mark.Next(e)
 	if batch.handled = isHandled(s.mark, e); batch.handled {
 		return batch, nil
+	}
+	if err := s.mark.MayHandle(e); err != nil {
+		b.forget(e.Key)
+		return nil, err
 	}
 	e.Replaced = s.mark.Replaced(e)
 	body, err := b.encode(b.consumer, e.Key, batch.mark)
@@ -137,6 +141,9 @@ func (b *Batch) checkRefusedMark(ctx context.Context, status int) error {
 	}
 	if isHandled(s.mark, b.event) {
 		return nil
+	}
+	if err := s.mark.MayHandle(b.event); err != nil {
+		return err
 	}
 	return b.failed("mark refused with status %d: another owner of the session has changed it", status)
 }

@@ -168,6 +168,43 @@ func TestTwoOwnersHaveOneEffect(t *testing.T) {
 	}
 }
 
+// An event that another process is parking is not handled, whether that was known before the batch or not.
+func TestEventThatIsBeingParkedIsNotHandled(t *testing.T) {
+	c, _ := newContainer(t)
+	stale, fresh, owner := open(t, c, "sums", nil), open(t, c, "sums", nil), open(t, c, "sums", nil)
+	if err := add(t.Context(), c, stale, event(1)); err != nil {
+		t.Fatal(err)
+	}
+	prepared, err := stale.Batch(t.Context(), event(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	announced := mark(1)
+	announced.Parking = "e2"
+	for range 2 { // the answer of the first may be lost
+		if err := owner.Record(t.Context(), "k", announced); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(t, fresh, "k", announced)
+	if err := prepared.Execute(t.Context()); !errors.Is(err, consumer.ErrParking) {
+		t.Errorf("executed: %v", err)
+	}
+	for name, inbox := range map[string]*cosmosinbox.Inbox{"stale": stale, "fresh": fresh} {
+		if err := add(t.Context(), c, inbox, event(2)); !errors.Is(err, consumer.ErrParking) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	record(t, owner, "k", 2)
+	if err := fresh.Record(t.Context(), "k", announced); err != nil { // too late
+		t.Fatal(err)
+	}
+	want(t, fresh, "k", mark(2))
+	if err := add(t.Context(), c, fresh, event(3)); err != nil || total(t.Context(), c) != 4 {
+		t.Errorf("the next event: %v, the total is %d, want 4", err, total(t.Context(), c))
+	}
+}
+
 func TestRefusedBatchStoresNoMark(t *testing.T) {
 	c, _ := newContainer(t)
 	inbox := open(t, c, "sums", nil)

@@ -59,6 +59,7 @@ type document struct {
 	AggregateVersion int64  `json:"aggregateVersion"`
 	EventID          string `json:"eventId"`
 	Recent           string `json:"recent,omitempty"`
+	Parking          string `json:"parking,omitempty"`
 	TTL              int    `json:"ttl"`
 }
 
@@ -89,7 +90,8 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	if err = l.End(err); err != nil {
 		return consumer.Mark{}, fmt.Errorf("read the inbox of key %s: %w", key, err)
 	}
-	newer := ok && s.etag != "" && own.mark.Sequence > s.mark.Sequence
+	parking := own.mark.Parking != "" && s.mark.Parking == "" && own.mark.Supersedes(s.mark)
+	newer := ok && s.etag != "" && (own.mark.Sequence > s.mark.Sequence || parking)
 	if newer && consumer.Judge(own.mark, &consumer.Event{ID: s.mark.EventID, Sequence: s.mark.Sequence}) != consumer.Fork {
 		b.remember(key, own)
 		return own.mark, nil
@@ -169,12 +171,12 @@ func (b *Inbox) write(ctx context.Context, key string, m consumer.Mark, etag azc
 
 func (b *Inbox) encode(id, key string, m consumer.Mark) ([]byte, error) {
 	return json.Marshal(document{
-		ID: id, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, Recent: m.Recent, TTL: b.ttl,
+		ID: id, PartitionKey: key, Type: "inbox", Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, Recent: m.Recent, Parking: m.Parking, TTL: b.ttl,
 	})
 }
 
 func (d *document) mark() consumer.Mark {
-	return consumer.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID, Recent: d.Recent}
+	return consumer.Mark{Sequence: d.Sequence, AggregateVersion: d.AggregateVersion, EventID: d.EventID, Recent: d.Recent, Parking: d.Parking}
 }
 
 func (b *Inbox) forget(key string) {

@@ -63,6 +63,7 @@ type stored struct {
 	AggregateVersion int64     `firestore:"aggregateVersion"`
 	EventID          string    `firestore:"eventId"`
 	Recent           string    `firestore:"recent,omitempty"`
+	Parking          string    `firestore:"parking,omitempty"`
 	ExpireAt         time.Time `firestore:"expireAt,omitempty"`
 }
 
@@ -99,7 +100,7 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 
 // Record implements consumer.Inbox. It does not change a mark that Do has stored.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
-	err := b.advance(ctx, key, func(last consumer.Mark) (consumer.Mark, bool) { return m, m.Supersedes(last) }, func(context.Context, *firestore.Transaction) error { return nil })
+	err := b.advance(ctx, key, func(last consumer.Mark) (consumer.Mark, bool, error) { return m, m.Supersedes(last), nil }, func(context.Context, *firestore.Transaction) error { return nil })
 	return wrap("write the inbox of key "+key, err)
 }
 
@@ -112,17 +113,19 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 	if e == nil || e.Key == "" || e.ID == "" || handle == nil {
 		return errors.New("firestore inbox: an event with a key and an id, and a handler, are required")
 	}
-	err := b.advance(ctx, e.InboxKey(), func(last consumer.Mark) (consumer.Mark, bool) {
-		v := consumer.Judge(last, e)
+	err := b.advance(ctx, e.InboxKey(), func(last consumer.Mark) (consumer.Mark, bool, error) {
+		if v := consumer.Judge(last, e); v == consumer.Duplicate || v == consumer.Stale {
+			return last, false, nil
+		}
 		e.Replaced = last.Replaced(e)
-		return last.Next(e), v != consumer.Duplicate && v != consumer.Stale
+		return last.Next(e), true, last.MayHandle(e)
 	}, handle)
 	return wrap("handle event "+e.ID+" of key "+e.Key, err)
 }
 
 // advance calls handle and sets the mark of a key, in one transaction. It does neither if next, which
 // returns the mark after the last one, reports false.
-func (b *Inbox) advance(ctx context.Context, key string, next func(last consumer.Mark) (consumer.Mark, bool), handle func(context.Context, *firestore.Transaction) error) error {
+func (b *Inbox) advance(ctx context.Context, key string, next func(last consumer.Mark) (consumer.Mark, bool, error), handle func(context.Context, *firestore.Transaction) error) error {
 	mark := b.mark(key)
 	ctx, l := limit.Start(ctx, b.timeout)
 	return l.End(b.client.RunTransaction(ctx, func(ctx context.Context, tx *firestore.Transaction) error {
@@ -130,14 +133,14 @@ func (b *Inbox) advance(ctx context.Context, key string, next func(last consumer
 		if err != nil {
 			return err
 		}
-		m, later := next(last)
-		if !later {
-			return nil
+		m, later, err := next(last)
+		if err != nil || !later {
+			return err
 		}
 		if err := l.Suspend(func() error { return handle(ctx, tx) }); err != nil {
 			return err
 		}
-		s := stored{Consumer: b.consumer, Key: key, Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, Recent: m.Recent}
+		s := stored{Consumer: b.consumer, Key: key, Sequence: m.Sequence, AggregateVersion: m.AggregateVersion, EventID: m.EventID, Recent: m.Recent, Parking: m.Parking}
 		if b.ttl > 0 {
 			s.ExpireAt = time.Now().Add(b.ttl)
 		}
@@ -154,7 +157,7 @@ func decode(d *firestore.DocumentSnapshot, err error) (consumer.Mark, error) {
 	if err == nil {
 		err = d.DataTo(&s)
 	}
-	return consumer.Mark{Sequence: s.Sequence, AggregateVersion: s.AggregateVersion, EventID: s.EventID, Recent: s.Recent}, err
+	return consumer.Mark{Sequence: s.Sequence, AggregateVersion: s.AggregateVersion, EventID: s.EventID, Recent: s.Recent, Parking: s.Parking}, err
 }
 
 func wrap(operation string, err error) error {

@@ -73,6 +73,26 @@ func (b *billing) want(t *testing.T, total int64, last *consumer.Event) {
 	}
 }
 
+func TestEventThatIsBeingParkedIsNotHandled(t *testing.T) {
+	b := newBilling(t)
+	ctx := t.Context()
+	must(t, b.Do(ctx, event(1), b.add(event(1))))
+	announced, err := b.Last(ctx, "a/key")
+	must(t, err)
+	announced.Parking = "e2"
+	must(t, b.Record(ctx, "a/key", announced))
+	if got, err := b.Last(ctx, "a/key"); err != nil || got != announced {
+		t.Errorf("the mark is %+v, want %+v, %v", got, announced, err)
+	}
+	if err := b.Do(ctx, event(2), b.add(event(2))); !errors.Is(err, consumer.ErrParking) {
+		t.Errorf("event 2: %v", err)
+	}
+	must(t, b.Record(ctx, "a/key", announced.Next(event(2))))
+	must(t, b.Record(ctx, "a/key", announced)) // too late
+	must(t, b.Do(ctx, event(3), b.add(event(3))))
+	b.want(t, 4, event(3))
+}
+
 func TestInbox(t *testing.T) {
 	b := newBilling(t)
 	ctx := t.Context()

@@ -222,7 +222,7 @@ func (d *Dispatcher) acquirePermit(ctx context.Context, m *Delivery) bool {
 // settle completes or dead-letters a delivery, or inserts it at the front of its queue again and waits
 // for the backoff. It reports whether the mark of k is still that of the inbox.
 func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, out consumer.Outcome, handlerFailed bool) (loaded bool) {
-	loaded = out.Err == nil || handlerFailed || IsWait(out.Err)
+	loaded = out.Err == nil || handlerFailed && !errors.Is(out.Err, consumer.ErrParking) || IsWait(out.Err)
 	if handlerFailed && m.Context.Err() == nil && !IsUnavailable(out.Err) {
 		m.handlerFailures++
 		if reason := d.deadLetterReason(m, out.Err); reason != nil {

@@ -35,13 +35,28 @@
 // own for the handling after it. So parked events and inbox need no common transaction:
 //
 //	crash between                  the next owner
-//	park and record of e           finds the gate closed and e parked, does not park it again, records it
+//	announcement and park of e     finds e announced, parks it without the handler
+//	park and record of e           finds e announced, does not park it again, records it
 //	record and settle of e         drops e as a duplicate
-//	handling and record of e       handles e again, unless the handler stores the mark itself
+//	handling and record of e       handles e again, unless the handler stores the mark itself; if it does
+//	                               and e was parked, records e
 //	record and removal of e        finds the mark of e's own, removes e without the handler
 //	skip of e: record and removal  skips e
 //	removal and opening            finds no parked event, opens the gate
 //
 // A skip records e as well, because a crash between park and record of e would otherwise let the broker
 // deliver e again after the gate was opened.
+//
+// # Two owners
+//
+// A process that is frozen, or whose request is delayed, does not know that its lock has expired. The store of
+// parked events cannot see what the inbox has, so each request to park is fenced by the inbox or by the gate:
+//
+//	refuse e    The owner announces e in the mark of the key (Mark.Parking) before it parks e. The inbox
+//	            accepts that only while the mark is the one before e, and a handler cannot store the mark of
+//	            an announced event. So e is either handled, or parked by whichever owners come later. A late
+//	            request to park may close the gate once more: e has a mark of its own by then, and a retry
+//	            removes it without the handler.
+//	hold e      The request names the gate that the owner has read (ParkedEvent.Closing). If that was opened
+//	            meanwhile, e may have been handled, and the owner reads mark and gate again.
 package handling

@@ -22,8 +22,8 @@ type KeyProcessor struct {
 	// Parking parks events instead of dead-lettering them. Nil: off.
 	Parking *Parking
 
-	last   consumer.Mark
-	parked bool // the gate of the key is closed
+	last consumer.Mark
+	gate *relay.Closing // what closed the gate of the key; nil: it is open
 }
 
 // Progress is the state of a delivery in this process. The broker also counts deliveries without a handler.
@@ -37,7 +37,7 @@ type Progress struct {
 func (k *KeyProcessor) Load(ctx context.Context, key string) (err error) {
 	k.last, err = k.Inbox.Last(ctx, key)
 	if err == nil && k.Parking != nil && key != "" {
-		k.parked, err = k.Parking.closed(ctx, key)
+		k.gate, err = k.Parking.closed(ctx, key)
 	}
 	return err
 }
@@ -65,14 +65,57 @@ func (k *KeyProcessor) Drop(ctx context.Context, out *consumer.Outcome, reason *
 	return true
 }
 
-// Park parks a refused event, so that the later ones of its key are parked too, and records it. The
-// event can be settled then. The mark of a key is that of its last event which was handled or parked.
+// Park parks a refused event, so that the later ones of its key are parked too, or without a reason one of
+// those, and records it. The event can be settled then. The mark of a key is that of its last event which was
+// handled or parked.
 func (k *KeyProcessor) Park(ctx context.Context, e *consumer.Event, reason *consumer.DeadLetterError, attempts int) error {
-	if err := k.Parking.park(ctx, e, reason, attempts); err != nil {
+	var err error
+	if reason != nil {
+		err = k.announce(ctx, e)
+	}
+	if err == nil {
+		k.gate, err = k.Parking.park(ctx, e, k.gate, reason, attempts)
+	}
+	if err != nil {
 		return err
 	}
-	k.parked = true
 	return k.Record(ctx, e)
+}
+
+// announce stores in the mark of the key that e will be parked. It fails if another process has handled e
+// meanwhile, or is about to: that one has changed the mark, or cannot do it after this.
+func (k *KeyProcessor) announce(ctx context.Context, e *consumer.Event) error {
+	next := k.last
+	if next.Parking = idOf(e); next == k.last {
+		return nil
+	}
+	err := k.Inbox.Record(ctx, e.Key, next)
+	var stored consumer.Mark
+	if err == nil {
+		stored, err = k.Inbox.Last(ctx, e.Key)
+	}
+	if err != nil {
+		return fmt.Errorf("record that event %s will be parked: %w", e.ID, err)
+	}
+	if stored.Sequence != next.Sequence || stored.EventID != next.EventID || stored.Parking != next.Parking && stored.Parking != k.last.Parking {
+		return fmt.Errorf("event %s is not parked: another process has handled it or a later one of key %s", e.ID, e.Key)
+	}
+	k.last = next
+	return nil
+}
+
+// isAnnounced reports whether an owner of the key has decided to park e. It may have been stopped before it
+// did, so that nobody knows the reason.
+func (k *KeyProcessor) isAnnounced(e *consumer.Event) bool {
+	return k.last.Parking != "" && e.Resubmission == "" && k.last.Parking == idOf(e)
+}
+
+// parkAnnounced parks an event for the owner that has announced it.
+func (k *KeyProcessor) parkAnnounced(ctx context.Context, e *consumer.Event) error {
+	if k.Parking == nil {
+		return fmt.Errorf("event %s was refused by a process with option Park and cannot be handled without: set the option", e.ID)
+	}
+	return k.Park(ctx, e, &consumer.DeadLetterError{Reason: consumer.ReasonUnknown, Err: errors.New("the process that refused the event ended before it had stored why")}, 0)
 }
 
 // IsWait reports whether err delays an event until an earlier one of its key arrives.
@@ -97,6 +140,9 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 	switch out.Verdict = consumer.Judge(last, e); out.Verdict {
 	case consumer.Duplicate, consumer.Stale:
 		out.Action = consumer.Dropped
+		if e.WasParked() { // maybe handled by a process that ended before it had recorded that for the key, too
+			out.Err = k.Record(ctx, e)
+		}
 		return false
 	case consumer.Gap:
 		out.Missing = e.Sequence - k.last.Sequence - 1
@@ -109,14 +155,23 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 		e.Replaced = k.last.Replaced(e)
 	case consumer.Fresh:
 	}
-	if k.parked && k.waits(e) {
-		if out.Err = k.Park(ctx, e, nil, 0); out.Err == nil {
+	announced := k.isAnnounced(e)
+	if announced || k.gate != nil && k.waits(e) {
+		if announced {
+			out.Err = k.parkAnnounced(ctx, e)
+		} else {
+			out.Err = k.Park(ctx, e, nil, 0)
+		}
+		if out.Err == nil {
 			out.Action = consumer.Parked
 		}
 		if !errors.Is(out.Err, relay.ErrGateOpen) {
 			return false
 		}
-		k.parked = false
+		if out.Err = k.Load(ctx, e.Key); out.Err != nil {
+			return false
+		}
+		return k.Process(ctx, out, p)
 	}
 	called := false
 	out.Err = k.handleAfter(ctx, e, func() error {

@@ -115,20 +115,21 @@ func (p *Parking) drained(ctx context.Context, d relay.DrainReport) {
 	}
 }
 
-// closed reports whether the gate of key is closed.
-func (p *Parking) closed(ctx context.Context, key string) (bool, error) {
+// closed returns what closed the gate of key, or nil if it is open.
+func (p *Parking) closed(ctx context.Context, key string) (*relay.Closing, error) {
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
 	return p.owned.Closed(ctx, key)
 }
 
-// park parks an event. With a reason it closes the gate unless it is closed.
-func (p *Parking) park(ctx context.Context, e *consumer.Event, reason *consumer.DeadLetterError, attempts int) error {
+// park parks an event behind the gate that held closed, or closes the gate for a reason unless it is closed.
+// It returns relay.ErrGateOpen if that gate was opened, also if another event has closed it again.
+func (p *Parking) park(ctx context.Context, e *consumer.Event, held *relay.Closing, reason *consumer.DeadLetterError, attempts int) (*relay.Closing, error) {
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
 	document, err := EncodeEvent(e)
 	if err != nil {
-		return err
+		return held, err
 	}
 	parked := relay.ParkedEvent{
 		ID: idOf(e), Key: e.Key, Action: e.Action, Document: document, Sequence: e.Sequence, InOrder: true,
@@ -138,11 +139,17 @@ func (p *Parking) park(ctx context.Context, e *consumer.Event, reason *consumer.
 	if reason != nil {
 		parked.Reason, parked.Error = reason.Reason, reason.Description()
 		closing = &relay.Closing{Event: parked.ID, Reason: parked.Reason, Error: parked.Error, At: parked.ParkedAt}
+	} else {
+		parked.Closing = held
 	}
-	if _, err = p.store.Park(ctx, e.Key, []relay.ParkedEvent{parked}, closing); err != nil {
-		return fmt.Errorf("park event %s of key %s: %w", e.ID, e.Key, err)
+	done, err := p.store.Park(ctx, e.Key, []relay.ParkedEvent{parked}, closing)
+	if err == nil && len(done.Parked)+len(done.Existing) == 0 {
+		err = relay.ErrGateOpen
 	}
-	return nil
+	if err != nil {
+		return held, fmt.Errorf("park event %s of key %s: %w", e.ID, e.Key, err)
+	}
+	return cmp.Or(held, closing), nil
 }
 
 // Publish implements relay.Publisher: it passes parked events to the handler. Only Drain calls it.

@@ -138,8 +138,9 @@ func (f faulty) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedE
 // parkAndCrash parks event a1, and ends the consumer before that is recorded in the inbox.
 func parkAndCrash(t *testing.T) (faulty, consumer.Options) {
 	t.Helper()
+	parks := false
 	f := faulty{parkedtest.NewMemory(), consumer.NewMemoryInbox(0), func(request string) error {
-		if request == "record a" {
+		if parks = parks || request == "park"; parks && request == "record a" {
 			return errors.New("crash")
 		}
 		return nil
@@ -166,7 +167,11 @@ func TestCrashOfAConsumerLeavesItsKeyParked(t *testing.T) {
 		d.want(t, "handled", &d.handled, time.Minute)
 		d.want(t, "outcomes", &d.outcomes, 0, "a1 parked", "a2 parked")
 	})
-	if got := fmt.Sprint(parkedIDs(f.Memory, "a")); got != "[a1 a2]" {
+	run(t, o, accept, func(d *broker) {
+		d.deliver("a", 3)
+		d.want(t, "handled", &d.handled, time.Minute)
+	})
+	if got := fmt.Sprint(parkedIDs(f.Memory, "a")); got != "[a1 a2 a3]" {
 		t.Errorf("parked %s", got)
 	}
 }
@@ -225,6 +230,30 @@ func TestParkedEventIsHandledOnceIfItsRemovalFails(t *testing.T) {
 	}
 }
 
+// A parked event is handled, and its process ends before the key has the mark of it. The broker delivers the
+// event again, because the process that parked it has not settled it.
+func TestCrashAfterTheMarkOfAParkedEvent(t *testing.T) {
+	f, o := parkAndCrash(t)
+	failed := false
+	f.fails = func(request string) error {
+		if request == "record a" && !failed {
+			failed = true
+			return errors.New("crash")
+		}
+		return nil
+	}
+	o.Park, o.Inbox = f, f
+	intent(t, f.Memory, "a", relay.Intent{Verb: relay.VerbRetry})
+	run(t, o, accept, func(d *broker) {
+		time.Sleep(time.Minute)
+		d.deliver("a", 1, 2)
+		d.want(t, "handled", &d.handled, time.Minute, "a1", "a2")
+	})
+	if closed, _ := f.Closed(t.Context()); !failed || len(closed) > 0 {
+		t.Errorf("failed: %t, parked: %s", failed, closed)
+	}
+}
+
 // The store of events failed over: event 3 of the key is another one than the parked event 3.
 func TestForkOfAParkedKeyKeepsTheOrderOfArrival(t *testing.T) {
 	store := parkedtest.NewMemory()
@@ -258,6 +287,137 @@ func TestEventIsNotSettledUnlessItIsParked(t *testing.T) {
 			t.Errorf("outcomes %q, want retries only", d.outcomes)
 		}
 	})
+}
+
+// Consumer A has refused event a1 and is frozen before it parks it. Its lock expires, and B handles the
+// event. Then A goes on.
+func TestEventThatAnotherProcessHasHandledIsNotParked(t *testing.T) {
+	store, inbox := parkedtest.NewMemory(), consumer.NewMemoryInbox(0)
+	frozen := faulty{store, inbox, func(string) error { return nil }}
+	frozen.fails = func(request string) error {
+		if request == "record a" {
+			return inbox.Record(t.Context(), "a", consumer.Mark{Sequence: 1, EventID: "a1"}) // B
+		}
+		return nil
+	}
+	run(t, consumer.Options{Park: frozen, Inbox: frozen}, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown", nil) }, func(d *broker) {
+		d.deliver("a", 1)
+		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 abandoned", "a1 dropped")
+	})
+	if got := parkedIDs(store, "a"); len(got) > 0 {
+		t.Errorf("parked %s", got)
+	}
+}
+
+// A request to park that arrives late closes the gate again, but a retry does not repeat the event.
+func TestEventThatIsParkedTwiceIsHandledOnce(t *testing.T) {
+	f, o := parkAndCrash(t)
+	again, err := f.First(t.Context(), "a", 1, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := func(t *testing.T) {
+		t.Helper()
+		if _, err := f.Memory.Park(t.Context(), "a", again, &relay.Closing{Event: "a1", At: time.Now()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, o, accept, func(d *broker) {
+		for range 3 {
+			intent(t, f.Memory, "a", relay.Intent{Verb: relay.VerbRetry})
+			time.Sleep(time.Minute)
+			late(t)
+		}
+		intent(t, f.Memory, "a", relay.Intent{Verb: relay.VerbRetry})
+		time.Sleep(time.Minute)
+		d.deliver("a", 1, 2)
+		d.want(t, "handled", &d.handled, time.Minute, "a1", "a2")
+	})
+	if closed, _ := f.Closed(t.Context()); len(closed) > 0 {
+		t.Errorf("keys %s are still parked", closed)
+	}
+}
+
+// An owner that has announced to park an event ends before it does. Later owners must park it, because its
+// request may still be on its way.
+func TestAnnouncedEventIsParkedByTheNextOwner(t *testing.T) {
+	store, inbox := parkedtest.NewMemory(), consumer.NewMemoryInbox(0)
+	crashed := faulty{store, inbox, func(request string) error {
+		if request == "park" {
+			return errors.New("crash")
+		}
+		return nil
+	}}
+	run(t, consumer.Options{Park: crashed, Inbox: crashed}, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown_schema", nil) }, func(d *broker) {
+		d.deliver("a", 1)
+		d.want(t, "handled", &d.handled, time.Minute, "a1")
+	})
+	run(t, consumer.Options{Inbox: inbox}, accept, func(d *broker) {
+		d.deliver("a", 1)
+		d.want(t, "handled without parking", &d.handled, time.Minute)
+		if len(d.outcomes) == 0 || slices.ContainsFunc(d.outcomes, func(o string) bool { return o != "a1 abandoned" }) {
+			t.Errorf("outcomes %q", d.outcomes)
+		}
+	})
+	run(t, consumer.Options{Park: store, Inbox: inbox}, accept, func(d *broker) {
+		d.deliver("a", 1, 2)
+		d.want(t, "handled", &d.handled, time.Minute)
+		if g, err := store.Gate(t.Context(), "a"); err != nil || g.Closing.Reason != consumer.ReasonUnknown || g.Events != 2 {
+			t.Errorf("gate %+v, %v", g, err)
+		}
+		intent(t, store, "a", relay.Intent{Verb: relay.VerbRetry})
+		d.want(t, "handled", &d.handled, time.Minute, "a1", "a2")
+	})
+}
+
+// A handler is called with an event that another process announces meanwhile, so the inbox refuses its writes.
+func TestEventThatIsBeingParkedIsReadAgain(t *testing.T) {
+	store, inbox := parkedtest.NewMemory(), consumer.NewMemoryInbox(0)
+	run(t, consumer.Options{Park: store, Inbox: inbox, Attempts: 1}, func(ctx context.Context, e *consumer.Event) error {
+		if err := inbox.Record(ctx, "a", consumer.Mark{Parking: "a1"}); err != nil {
+			t.Error(err)
+		}
+		last, _ := inbox.Last(ctx, "a")
+		return last.MayHandle(e)
+	}, func(d *broker) {
+		d.deliver("a", 1)
+		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 abandoned", "a1 parked")
+	})
+}
+
+// Consumer A finds the key parked and is frozen before it parks event a2 too. Meanwhile B drains the key,
+// handles a2, and a later event is refused.
+func TestEventIsHeldOnlyBehindTheGateThatWasRead(t *testing.T) {
+	store, inbox, parks := parkedtest.NewMemory(), consumer.NewMemoryInbox(0), 0
+	frozen := faulty{store, inbox, nil}
+	var during func()
+	frozen.fails = func(request string) error {
+		if request != "park" {
+			return nil
+		}
+		if parks++; parks == 2 {
+			during()
+		}
+		return nil
+	}
+	run(t, consumer.Options{Park: frozen, Inbox: frozen}, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown", nil) }, func(d *broker) {
+		during = func() {
+			g, _ := store.Gate(t.Context(), "a")
+			first, _ := store.First(t.Context(), "a", 1, 1)
+			g, err1 := store.Remove(t.Context(), g, first, nil)
+			err2 := store.Open(t.Context(), g)
+			err3 := inbox.Record(t.Context(), "a", consumer.Mark{Sequence: 3, EventID: "a3"})
+			_, err4 := store.Park(t.Context(), "a", []relay.ParkedEvent{{ID: "a3", Sequence: 3, InOrder: true}}, &relay.Closing{Event: "a3", At: time.Now()})
+			if err := errors.Join(err1, err2, err3, err4); err != nil {
+				t.Error(err)
+			}
+		}
+		d.deliver("a", 1, 2, 4)
+		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 parked", "a2 dropped", "a4 parked")
+	})
+	if got := fmt.Sprint(parkedIDs(store, "a")); got != "[a3 a4]" {
+		t.Errorf("parked %s", got)
+	}
 }
 
 // A body that JSON would change, and properties of a broker, survive.

@@ -98,23 +98,26 @@ func (b *Inbox) Last(ctx context.Context, key string) (m consumer.Mark, err erro
 	return m, wrap("read the inbox of key "+key, err)
 }
 
-// The column event_id has Mark.Recent, too, after a line feed. A column of its own would need a
-// migration of tables that adopters have created.
+// The column event_id has Mark.Recent and Mark.Parking, too, in lines of their own. Other columns would need
+// a migration of tables that adopters have created.
 func encode(m *consumer.Mark) string {
-	if m.Recent == "" {
-		return m.EventID
-	}
-	return m.EventID + "\n" + m.Recent
+	return strings.TrimRight(m.EventID+"\n"+m.Recent+"\n"+m.Parking, "\n")
 }
 
-func decode(m *consumer.Mark) { m.EventID, m.Recent, _ = strings.Cut(m.EventID, "\n") }
+func decode(m *consumer.Mark) {
+	id, rest, _ := strings.Cut(m.EventID, "\n")
+	m.EventID = id
+	m.Recent, m.Parking, _ = strings.Cut(rest, "\n")
+}
 
 // Record implements consumer.Inbox. It does not change a mark that Do has stored.
 func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	ctx, l := limit.Start(ctx, b.timeout)
 	_, err := b.pool.Exec(ctx, `INSERT INTO `+b.table+` AS b (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (consumer, key) DO UPDATE SET sequence = EXCLUDED.sequence, aggregate_version = EXCLUDED.aggregate_version, event_id = EXCLUDED.event_id, handled_at = now()
-		WHERE EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence OR $6 <> '' AND split_part(b.event_id, E'\n', 1) = $6`, b.consumer, key, m.Sequence, m.AggregateVersion, encode(&m), m.Replaces)
+		WHERE $7 = '' AND EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence OR $6 <> '' AND split_part(b.event_id, E'\n', 1) = $6
+			OR $7 <> '' AND b.sequence = EXCLUDED.sequence AND split_part(b.event_id, E'\n', 1) = split_part(EXCLUDED.event_id, E'\n', 1)`,
+		b.consumer, key, m.Sequence, m.AggregateVersion, encode(&m), m.Replaces, m.Parking)
 	return wrap("write the inbox of key "+key, l.End(err))
 }
 
@@ -138,6 +141,9 @@ func (b *Inbox) Do(ctx context.Context, e *consumer.Event, handle func(ctx conte
 		decode(&last)
 		if v := consumer.Judge(last, e); v == consumer.Duplicate || v == consumer.Stale {
 			return errHandled
+		}
+		if err := last.MayHandle(e); err != nil {
+			return err
 		}
 		e.Replaced = last.Replaced(e)
 		next := last.Next(e)

@@ -86,6 +86,35 @@ func TestInbox(t *testing.T) {
 	t.Run("each event has one effect", func(t *testing.T) { testEffects(t, newBilling(t, server)) })
 	t.Run("events without sequence are compared by version and id", func(t *testing.T) { testWithoutSequences(t, newBilling(t, server)) })
 	t.Run("a fork is handled once", func(t *testing.T) { testForks(t, newBilling(t, server)) })
+	t.Run("an event that is being parked is not handled", func(t *testing.T) { testParking(t, newBilling(t, server)) })
+}
+
+func testParking(t *testing.T, b *billing) {
+	ctx := t.Context()
+	for _, sequence := range []int64{1, 2, 4} {
+		before, err := b.Last(ctx, "k")
+		must(t, err)
+		announced := before
+		announced.Parking = event(sequence).ID
+		for range 2 { // the answer of the first may be lost
+			must(t, b.Record(ctx, "k", announced))
+		}
+		if got, err := b.Last(ctx, "k"); err != nil || got != announced {
+			t.Errorf("the mark is %+v, want %+v, %v", got, announced, err)
+		}
+		if err := b.Do(ctx, event(sequence), b.add(event(sequence))); !errors.Is(err, consumer.ErrParking) {
+			t.Errorf("event %d: %v", sequence, err)
+		}
+		must(t, b.Record(ctx, "k", before.Next(event(sequence))))
+		must(t, b.Record(ctx, "k", announced)) // too late
+		next := event(sequence + 1)
+		if sequence == 1 {
+			continue // the next one is announced, too
+		}
+		must(t, b.Do(ctx, next, b.add(next)))
+		must(t, b.Record(ctx, "k", announced))
+	}
+	b.want(t, 8, event(5))
 }
 
 func testEffects(t *testing.T, b *billing) {
