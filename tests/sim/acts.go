@@ -42,6 +42,9 @@ var quietKinds = map[string]kind{
 var consumerKinds = map[string]kind{
 	"crash-consumer":  {target: "consumer", longest: 20 * time.Second, begin: crash},
 	"freeze-consumer": {target: "consumer", longest: 70 * time.Second, begin: freeze}, // longer than the lock of a session
+	"freeze-parking": {target: "consumer", longest: 90 * time.Second, begin: func(s *storm, f Fault) (func(), bool) {
+		return func() { s.w.Thaw(f.Target) }, s.w.FreezeParking(f.Target)
+	}},
 	"dependency-down": {longest: 40 * time.Second, begin: func(s *storm, _ Fault) (func(), bool) {
 		s.w.SetDependency(false)
 		return func() { s.w.SetDependency(true) }, true

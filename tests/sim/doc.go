@@ -9,8 +9,8 @@
 //
 // In every second seed the consumers park (Topology.Parking): inbox and parked events are in the store,
 // and for some events the handlers refuse, fail, panic or wait for longer than a session is locked.
-// Their dependency is unavailable at times, consumers crash, freeze for longer than their locks, and
-// operators retry and skip parked keys. In the end every event must have its effect once and in
+// Their dependency is unavailable at times, consumers crash, freeze for longer than their locks or with a
+// request to park on its way, and operators retry and skip parked keys. In the end every event must have its effect once and in
 // order, or was skipped, or is parked after an event that a handler refused. Then the handlers accept
 // everything, an operator retries all keys, and nothing may stay parked.
 //

@@ -46,6 +46,9 @@ func (c *conn) Read(p []byte) (int, error) {
 func (c *conn) breaks() bool { return c.local == busAddr || c.remote == busAddr }
 
 func (c *conn) Write(p []byte) (int, error) {
+	if c.nic.springs(p) {
+		c.nic.freeze()
+	}
 	c.nic.mu.Lock() // otherwise a concurrent thaw could miss data held now
 	defer c.nic.mu.Unlock()
 	if c.nic.dead {

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,8 @@ type nic struct {
 	mu        sync.Mutex // guards the fields below
 	dead      bool
 	frozen    bool
-	conns     map[*conn]bool
+	trap      []byte         // freezes the part when it sends this; nil = none
+	conns     map[*conn]bool // whether they are open; closed ones are here until the thaw
 	listeners []*listener
 	changed   chan struct{} // closed when dead or frozen changes
 }
@@ -109,12 +111,33 @@ func (n *nic) add(c *conn) bool {
 func (n *nic) remove(c *conn) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.frozen && !n.dead { // its data is delivered by the thaw
+		n.conns[c] = false
+		return
+	}
 	delete(n.conns, c)
 }
 
 // freeze blocks all data in both directions. Connections to the broker break instead, because
 // azservicebus holds a mutex while it restores a link over a connection that does not answer.
 func (n *nic) freeze() { n.set(true) }
+
+// springs reports once whether p contains what the part is to freeze at.
+func (n *nic) springs(p []byte) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.trap == nil || !bytes.Contains(p, n.trap) {
+		return false
+	}
+	n.trap = nil
+	return true
+}
+
+func (n *nic) setTrap(text []byte) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.trap = text
+}
 
 // thaw delivers the held data.
 func (n *nic) thaw() { n.set(false) }
@@ -143,8 +166,10 @@ func (n *nic) changeLocked() []*conn {
 	close(n.changed)
 	n.changed = make(chan struct{})
 	conns := make([]*conn, 0, len(n.conns))
-	for c := range n.conns {
-		conns = append(conns, c)
+	for c, open := range n.conns {
+		if conns = append(conns, c); !open {
+			delete(n.conns, c)
+		}
 	}
 	return conns
 }

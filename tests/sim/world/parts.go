@@ -87,10 +87,23 @@ func (w *World) Freeze(name string) bool {
 	return true
 }
 
-// Thaw ends Freeze. It does nothing for a part that does not run or is not frozen.
+// FreezeParking freezes a consumer when it sends its next request to park an event and close a gate, which
+// reaches the store after Thaw. It reports whether the consumer ran.
+func (w *World) FreezeParking(name string) bool {
+	n := w.interfaceOf(name)
+	if n == nil {
+		return false
+	}
+	w.trace.Add(name, "FREEZE at the next gate it closes")
+	n.setTrap([]byte(`[{"operationType":"Create","resourceBody":{"id":"$gate","partitionKey":"consumer/` + consumerName))
+	return true
+}
+
+// Thaw ends Freeze and FreezeParking. It does nothing for a part that does not run or is not frozen.
 func (w *World) Thaw(name string) {
 	if n := w.interfaceOf(name); n != nil {
 		w.trace.Add(name, "THAW")
+		n.setTrap(nil)
 		n.thaw()
 	}
 }
@@ -123,6 +136,7 @@ func (w *World) Heal() {
 	w.received.moods.setDown(false)
 	for _, name := range append(w.Processes(), PartCosmos, PartBus) {
 		if n := w.interfaceOf(name); n != nil {
+			n.setTrap(nil)
 			n.thaw()
 		}
 	}

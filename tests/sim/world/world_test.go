@@ -57,6 +57,26 @@ func TestParkingConsumersHandleEachEventOnce(t *testing.T) {
 	})
 }
 
+// Each consumer freezes again and again with a request to park an event on its way. The request reaches the
+// store after another consumer has handled or parked the event.
+func TestLateRequestsToParkRepeatNoEvent(t *testing.T) {
+	world.Bubble(t, func(t *testing.T) {
+		w := world.New(t, 5, world.Topology{OnDisk: true, Shops: 1, Parking: true})
+		w.StartLoad(world.LoadOptions{})
+		for n := range 24 {
+			name := w.Kind("consumer")[n%2]
+			w.FreezeParking(name)
+			w.Sleep(4 * time.Second)
+			w.Thaw(name)
+			w.Sleep(4 * time.Second)
+			if err := w.RetryConsumer(); err != nil {
+				t.Error(err)
+			}
+		}
+		judge(t, w)
+	})
+}
+
 // Contacts and orders share a container and its relays, or each have their own. They share the
 // topic and its consumers.
 func TestContactsAndOrdersShareTopic(t *testing.T) {
