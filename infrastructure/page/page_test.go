@@ -451,6 +451,45 @@ func TestReaderOfAStreamIsJudgedEachMinute(t *testing.T) {
 	})
 }
 
+// A session ends after twelve hours with its streams, and its credential is removed.
+func TestSessionExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := page.New(&page.Options{Auth: &people{}, Sections: []page.Section{{
+			Title: "Counter", Templates: fstest.MapFS{"counter.html": {Data: []byte(`<h1>0</h1>`)}},
+			Views: []page.View{{Template: "counter.html", Every: time.Hour, Data: func(*http.Request) (any, error) { return 0, nil }}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		serve := func(r *http.Request, headers ...string) *httptest.ResponseRecorder {
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			w := httptest.NewRecorder()
+			p.ServeHTTP(w, r.WithContext(t.Context()))
+			return w
+		}
+		signIn := serve(httptest.NewRequest(http.MethodGet, "/", nil)).Body.String()
+		form := url.Values{"credential": {"ann-key"}, "token": {hidden.FindStringSubmatch(signIn)[2]}, "back": {"/"}}
+		cookies := serve(httptest.NewRequest(http.MethodPost, "/sign-in", strings.NewReader(form.Encode())), "Content-Type", "application/x-www-form-urlencoded").Result().Cookies()
+		if len(cookies) != 1 {
+			t.Fatalf("cookies %v", cookies)
+		}
+		session, began := cookies[0].Name+"="+cookies[0].Value, time.Now()
+		if status := serve(httptest.NewRequest(http.MethodGet, "/", nil), "Cookie", session).Code; status != http.StatusOK {
+			t.Fatalf("in the session: %d", status)
+		}
+		serve(httptest.NewRequest(http.MethodGet, "/", nil), "Accept", "text/event-stream", "Cookie", session) // until it ends
+		if took := time.Since(began); took != 12*time.Hour {
+			t.Errorf("the stream ended after %v, want 12 hours", took)
+		}
+		if status := serve(httptest.NewRequest(http.MethodGet, "/", nil), "Cookie", session).Code; status != http.StatusUnauthorized {
+			t.Errorf("after the session: %d", status)
+		}
+	})
+}
+
 func TestReaderHasAsManyStreamsAsAreFree(t *testing.T) {
 	s := newSite(t, func(o *page.Options) { o.Auth, o.MaxConnections = &people{}, 16 }) // 8 streams
 	for i := range 6 {

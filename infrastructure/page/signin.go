@@ -40,6 +40,7 @@ type session struct {
 	id            string
 	header, value string
 	until         time.Time
+	expiry        *time.Timer   // removes it, because it has a credential
 	ended         chan struct{} // closed when it is removed
 }
 
@@ -59,11 +60,7 @@ func (s *sessions) of(r *http.Request) *session {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found := s.byID[cookie.Value]
-	if found == nil || time.Now().After(found.until) {
-		return nil
-	}
-	return found
+	return s.byID[cookie.Value]
 }
 
 // credential returns the request with the credential of its session. A request with a
@@ -92,6 +89,7 @@ func (s *sessions) add(one *session) (id string) {
 		s.end(oldest)
 	}
 	one.id, one.ended = rand.Text(), make(chan struct{})
+	one.expiry = time.AfterFunc(time.Until(one.until), func() { s.remove(one.id) })
 	s.byID[one.id] = one
 	return one.id
 }
@@ -105,6 +103,7 @@ func (s *sessions) remove(id string) {
 // end removes a session and ends its streams. The caller must hold the mutex.
 func (s *sessions) end(id string) {
 	if found := s.byID[id]; found != nil {
+		found.expiry.Stop()
 		close(found.ended)
 		delete(s.byID, id)
 	}
