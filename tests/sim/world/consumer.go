@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/infrastructure/broker/servicebus"
@@ -20,7 +18,6 @@ import (
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/cosmosinbox"
 	"feedbox/infrastructure/lab/verify"
-	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/store/cosmos/parked"
 )
 
@@ -59,15 +56,11 @@ func (w *World) runConsumer(ctx context.Context, n *nic, log *slog.Logger) error
 	}
 	handler := func(ctx context.Context, e *consumer.Event) error { return w.received.note(ctx, n, e) }
 	if o.Inbox = (memory{w.received.inbox, n}); w.topology.Parking {
-		transport := w.transport(n)
-		defer transport.CloseIdleConnections()
-		client, err := cosmos.NewClient(cosmos.ClientConfig{
-			Endpoint: w.endpoint(), Key: w.Cosmos().Key(), Options: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
-		})
+		client, done, err := w.clientOf(n)
+		defer done()
 		if err != nil {
 			return err
 		}
-		defer client.Close()
 		inbox, park, err := storesOf(client)
 		if err != nil {
 			return err

@@ -3,16 +3,12 @@ package world
 import (
 	"context"
 	"errors"
-	"net/http"
 	"time"
-
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/relay/relayport"
-	"feedbox/infrastructure/store/cosmos"
 	"feedbox/infrastructure/store/cosmos/cosmosrelay"
 )
 
@@ -31,15 +27,11 @@ func (w *World) Operate(act func(ctx context.Context, leases *changefeed.Operato
 func (w *World) operate(outboxes []outbox, act func(ctx context.Context, leases *changefeed.Operator, store *relayport.Store) error) error {
 	n := newNIC(w.network)
 	defer n.kill()
-	transport := w.transport(n)
-	defer transport.CloseIdleConnections()
-	client, err := cosmos.NewClient(cosmos.ClientConfig{
-		Endpoint: w.endpoint(), Key: w.Cosmos().Key(), Options: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
-	})
+	client, done, err := w.clientOf(n)
+	defer done()
 	if err != nil {
 		return err
 	}
-	defer client.Close()
 	var errs []error
 	for _, o := range outboxes {
 		store, err := cosmosrelay.NewStore(client, &cosmosrelay.Options{Database: Database, Data: o.data, Leases: o.leases, Parked: o.parked})

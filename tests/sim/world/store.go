@@ -19,6 +19,7 @@ import (
 	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/lab/verify"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // ledger holds every event ever seen in the store, so that expired ones are known.
@@ -113,19 +114,27 @@ func (l *ledger) add(feed string, item *changefeed.Item) {
 // client returns a client of the store for the world itself. Faults of the store affect it, faults
 // of processes do not. done ends it.
 func (w *World) client() (client *azcosmos.Client, done func(), err error) {
-	key, err := azcosmos.NewKeyCredential(w.Cosmos().Key())
-	if err != nil {
-		return nil, nil, err
-	}
 	n := newNIC(w.network)
-	transport := w.transport(n)
-	client, err = azcosmos.NewClientWithKey(w.endpoint(), key, cosmosfeed.ClientOptions(&azcosmos.ClientOptions{
-		ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
-	}))
+	client, end, err := w.clientOf(n)
 	return client, func() {
 		n.kill()
-		transport.CloseIdleConnections()
+		end()
 	}, err
+}
+
+// clientOf returns a client of the store for a process. done ends it.
+func (w *World) clientOf(n *nic) (client *azcosmos.Client, done func(), err error) {
+	transport := w.transport(n)
+	client, err = cosmos.NewClient(cosmos.ClientConfig{
+		Endpoint: w.endpoint(), Key: w.Cosmos().Key(), Options: azcore.ClientOptions{Transport: &http.Client{Transport: transport}},
+	})
+	if err != nil {
+		return nil, transport.CloseIdleConnections, err
+	}
+	return client, func() {
+		client.Close()
+		transport.CloseIdleConnections()
+	}, nil
 }
 
 // Insert stores a document in the data container directly, without the API. It retries until the
