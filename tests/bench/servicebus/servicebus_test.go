@@ -29,7 +29,9 @@ func TestMeasure(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		for name, f := range got {
-			if f.Value <= 0 && f.CPU <= 0 { // on a slow disk most turns may end before a batch is stored
+			// On a slow disk most turns may end before a batch is stored. On a busy machine the idle process may
+			// not run at all.
+			if f.Value <= 0 && f.CPU <= 0 && name != "idle wake-ups" {
 				t.Errorf("%s was not measured: %+v", name, f)
 			}
 		}
