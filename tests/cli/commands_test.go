@@ -162,10 +162,11 @@ func awaitSent(ts *testscript.TestScript, neg bool, args []string) {
 	await(ts, "messages accepted by the topic", func() bool {
 		c, err := worldOf(ts).bus.Counters(topic)
 		ts.Check(err)
-		if c.Accepted > want {
-			ts.Fatalf("the topic accepted %d messages, want %d", c.Accepted, want)
+		kept := c.Accepted - c.Duplicates // the relay may send an event again that is edited while it is drained
+		if kept > want {
+			ts.Fatalf("the topic accepted %d messages, want %d", kept, want)
 		}
-		return c.Accepted == want
+		return kept == want
 	})
 }
 
