@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 //	park KEY N         park N events of KEY, the first refused
 //	park-waiting KEY N park N events of KEY, the first of which waited too long
 //	expiring VAR KEY   create a container with a default TTL, partitioned by /KEY, and set VAR to its name
-//	await-sent N       wait until the topic has accepted N messages in total, without duplicates
+//	await-sent N       wait until the topic has accepted N messages in total; with distinct, without
+//	                   those that it dropped
 //	await-parked KEY   wait until KEY is parked
 //	await-idle         wait until the checkpoints have passed all changes
 //	await-done         wait until the owners have done all requests on leases
