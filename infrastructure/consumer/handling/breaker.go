@@ -80,10 +80,11 @@ func (b *breakers) report(ctx context.Context, log *slog.Logger, dependency stri
 		one = &breaker{}
 		b.byName[dependency] = one
 	}
-	unavailable := IsUnavailable(err)
+	parking := errors.Is(err, consumer.ErrParking) // of the inbox: it says nothing about the dependency
+	unavailable := IsUnavailable(err) && !parking
 	switch {
 	case !probe && (one.failures > 0 || !unavailable):
-	case probe && ctx.Err() != nil && err != nil: // nothing is known
+	case probe && (ctx.Err() != nil && err != nil || parking): // nothing is known
 		one.probing = false
 	case unavailable:
 		if one.failures++; one.failures == 1 {

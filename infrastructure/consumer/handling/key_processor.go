@@ -39,6 +39,9 @@ func (k *KeyProcessor) Load(ctx context.Context, key string) (err error) {
 	if err == nil && k.Parking != nil && key != "" {
 		k.gate, err = k.Parking.closed(ctx, key)
 	}
+	if err == nil && k.gate != nil { // a mark from before the gate was closed would hold an event that was handled
+		k.last, err = k.Inbox.Last(ctx, key)
+	}
 	return err
 }
 
@@ -86,6 +89,7 @@ func (k *KeyProcessor) Park(ctx context.Context, e *consumer.Event, reason *cons
 // meanwhile, or is about to: that one has changed the mark, or cannot do it after this.
 func (k *KeyProcessor) announce(ctx context.Context, e *consumer.Event) error {
 	next := k.last
+	next.Replaces = "" // the mark of a fork is stored already, and must not replace a later one again
 	if next.Parking = idOf(e); next == k.last {
 		return nil
 	}

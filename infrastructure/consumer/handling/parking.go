@@ -243,7 +243,11 @@ func (s skipRecorder) Remove(ctx context.Context, g relay.Gate, events []relay.P
 			return g, err
 		}
 	}
-	return s.DrainStore.Remove(ctx, g, events, skipped)
+	g, err := s.DrainStore.Remove(ctx, g, events, skipped)
+	if err == nil && skipped != nil {
+		err = s.close(ctx, skipped)
+	}
+	return g, err
 }
 
 func (s skipRecorder) record(ctx context.Context, skipped *relay.Skipped) error {
@@ -256,4 +260,15 @@ func (s skipRecorder) record(ctx context.Context, skipped *relay.Skipped) error 
 		err = s.inbox.Record(ctx, e.Key, last.Next(e))
 	}
 	return err
+}
+
+// close gives a skipped event a mark of its own, because a late request may park it again. It does so after the
+// removal: if the operator replaces the skip by a retry before it, the event must be handled.
+func (s skipRecorder) close(ctx context.Context, skipped *relay.Skipped) error {
+	e, err := DecodeEvent(skipped.Event.Document)
+	if err != nil {
+		return nil //nolint:nilerr // as in record
+	}
+	e.Park(skipped.Event.ID)
+	return s.inbox.Record(ctx, e.InboxKey(), e.Mark())
 }
