@@ -33,12 +33,21 @@ type Mark struct {
 	// Replaces is set in the mark of an event that begins another history: the EventID of the mark
 	// that it replaces. It is not stored.
 	Replaces string
-	// Parking is the id of an event that an owner of the key decided to park: no process may handle it
-	// any more before it was parked. "" = none. It is stored before the event is parked, so that of two
-	// processes of which one parks the event and the other handles it only one succeeds. An inbox that does
-	// not store it lets both succeed; the event is then handled again when its key is drained.
+	// Parking is the id of an event that an owner of the key decided to park, or ParkedKey; "" = none. It is
+	// stored before the event is parked, so that of two processes of which one parks the event and the other
+	// handles it only one succeeds. An inbox that does not store it lets both succeed; the event is then
+	// handled again when its key is drained.
 	Parking string
 }
+
+// Values of Mark.Parking that are no id.
+const (
+	// ParkedKey means that events of the key up to this one are parked or were drained: the next one may not
+	// be handled before an owner has found the gate of the key open.
+	ParkedKey = "*"
+	// OpenKey means that an owner has found it open.
+	OpenKey = "-"
+)
 
 // Recent has a hash of hashSize characters for each of the sequences before that of the mark, the
 // latest first. 32 events of a key are more than an asynchronous standby usually loses.
@@ -64,7 +73,7 @@ func (m Mark) Next(e *Event) Mark {
 	if e.Sequence == 0 || m.Sequence == 0 {
 		return next
 	}
-	if m.Parking != e.ID { // e was missing before the event that is to be parked
+	if m.Parking != e.ID && m.Parking != OpenKey { // e was missing before the event that is to be parked
 		next.Parking = m.Parking
 	}
 	recent := hashOf(m.EventID) + m.Recent
@@ -81,8 +90,8 @@ func (m Mark) Next(e *Event) Mark {
 // Supersedes reports whether m is to be stored in place of stored: it is later, begins another history
 // there, or is the stored one with another Parking.
 func (m Mark) Supersedes(stored Mark) bool {
-	return m.Parking == "" && m.Sequence == 0 || m.Sequence > stored.Sequence || m.Replaces != "" && m.Replaces == stored.EventID ||
-		m.Parking != "" && m.isAt(stored)
+	return m.Sequence == 0 && (m.Parking == "" || m.Parking == ParkedKey) && !m.isAt(stored) || m.Sequence > stored.Sequence || m.Replaces != "" && m.Replaces == stored.EventID ||
+		m.Parking != "" && m.isAt(stored) && (m.Parking != OpenKey || stored.Parking == ParkedKey)
 }
 
 // isAt reports whether two marks are of the same event.
@@ -90,17 +99,18 @@ func (m Mark) isAt(other Mark) bool {
 	return m.Sequence == other.Sequence && m.EventID == other.EventID
 }
 
-// MayHandle returns ErrParking if e must be parked and not handled. A handler that stores marks in its own
+// MayHandle returns ErrParking if e must be parked and not handled: e is being parked, or an event before it
+// is parked. A handler that stores marks in its own
 // transaction must call it there with the stored mark.
 func (m Mark) MayHandle(e *Event) error {
-	if m.Parking != "" && m.Parking == e.ID {
+	if m.Parking == ParkedKey || m.Parking != "" && m.Parking == e.ID {
 		return ErrParking
 	}
 	return nil
 }
 
-// ErrParking refuses to handle an event that another process is parking.
-var ErrParking = Unavailable(errors.New("another process is parking the event"))
+// ErrParking refuses to handle an event of a key that another process has parked, or is parking.
+var ErrParking = Unavailable(errors.New("another process has parked the event's key"))
 
 // Replaced returns the number of handled events that the history of e does not contain, 0 unless e is
 // a fork.

@@ -103,6 +103,33 @@ func TestAnnouncementAndHandlingOfAnEventExcludeEachOther(t *testing.T) {
 			t.Errorf("%s: recorded as %+v", name, m)
 		}
 	}
+	for name, base := range map[string]Mark{"with a sequence": {Sequence: 3, EventID: "e3"}, "without": {EventID: "e3"}} {
+		parked, open, next := base, base, base
+		parked.Parking, open.Parking, next.Parking = ParkedKey, OpenKey, "e4"
+		if parked.MayHandle(e4) == nil || open.MayHandle(e4) != nil {
+			t.Errorf("%s: an event of a parked key may be handled, or one of an open key may not", name)
+		}
+		for what, tc := range map[string]struct {
+			m, stored Mark
+			want      bool
+		}{
+			"late record of a former owner": {base, parked, false},
+			"gate found open":               {open, parked, true},
+			"gate found open too late":      {open, next, false},
+			"next event announced":          {next, open, true},
+			"first one parked":              {parked, Mark{}, true},
+		} {
+			if got := tc.m.Supersedes(tc.stored); got != tc.want {
+				t.Errorf("%s, %s: %t", name, what, got)
+			}
+		}
+	}
+	if m := (Mark{Sequence: 3, EventID: "e3", Parking: ParkedKey}).Next(e4); m.Parking != ParkedKey {
+		t.Errorf("an event of a parked key opens it: %+v", m)
+	}
+	if m := (Mark{Sequence: 3, EventID: "e3", Parking: OpenKey}).Next(e4); m.Parking != "" {
+		t.Errorf("after the first event of an open key: %+v", m)
+	}
 	// e5 is announced after a gap, then e4 arrives.
 	m := Mark{Sequence: 3, EventID: "e3", Parking: "e5"}.Next(e4)
 	if m.Parking != "e5" || !m.Supersedes(Mark{Sequence: 3, EventID: "e3", Parking: "e5"}) {

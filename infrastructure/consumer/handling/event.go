@@ -77,6 +77,14 @@ func idOf(e *consumer.Event) string {
 	return fmt.Sprintf("no-id-%d-%x", e.Sequence, sum[:8])
 }
 
+// markOf returns the id of the mark that an event has once it was parked. Marks of all keys are in one inbox.
+func markOf(e *consumer.Event) string {
+	if e.ID == "" {
+		return e.Key + "/" + idOf(e)
+	}
+	return e.ID
+}
+
 // EncodeEvent returns the document of a parked event.
 func EncodeEvent(e *consumer.Event) ([]byte, error) {
 	p := parkedEvent{

@@ -238,3 +238,117 @@ func TestAnnouncementDoesNotReplaceAnotherHistory(t *testing.T) {
 		t.Errorf("mark %+v, parked %q; want that of a2", last, parkedIDs(f.store, "a"))
 	}
 }
+
+// Events have no sequence. A handles f and is frozen before it records that. B announces e, and its request to
+// park is delayed. A records f, and C becomes the owner.
+func TestRecordOfAFormerOwnerKeepsAnAnnouncementWithoutSequences(t *testing.T) {
+	f := newFenced("e")
+	event := func(id string) *consumer.Event { return &consumer.Event{ID: id, Key: "a", DeliveryCount: 1} }
+	delayed := &late{Memory: f.store}
+	handler := func(ctx context.Context, e *consumer.Event) error {
+		err := f.do(ctx, e)
+		b := f.owner(t, delayed, nil).load(t)
+		b.take(t, event("f"))
+		b.take(t, event("e"))
+		return err
+	}
+	f.owner(t, nil, handler).load(t).take(t, event("f"))
+	f.refused = nil
+	c := f.owner(t, nil, nil).load(t)
+	c.take(t, event("e"))
+	delayed.requests[0](t)
+	intent(t, f.store, "a", relay.Intent{Verb: relay.VerbRetry})
+	c.Parking.Drain(t.Context(), "a")
+	f.want(t, "f", "e")
+}
+
+// The store of parked events is unavailable once, in a process that lives on.
+func TestReasonOutlivesAFailureOfTheStore(t *testing.T) {
+	failed, gotErr := false, false
+	f := faulty{parkedtest.NewMemory(), consumer.NewMemoryInbox(0), func(request string) error {
+		if request == "park" && !failed {
+			failed = true
+			return errors.New("store unavailable")
+		}
+		return nil
+	}}
+	o := consumer.Options{Park: f, Inbox: f, Observe: func(_ context.Context, o consumer.Outcome) {
+		gotErr = gotErr || o.Action == consumer.Parked && o.Err != nil
+	}}
+	run(t, o, func(context.Context, *consumer.Event) error {
+		return consumer.DeadLetter("unknown_schema", errors.New("version 9"))
+	}, func(d *broker) {
+		d.deliver("a", 1)
+		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 abandoned", "a1 parked")
+	})
+	g, err := f.Gate(t.Context(), "a")
+	if err != nil || g.Closing.Reason != "unknown_schema" || !gotErr {
+		t.Errorf("closed by %+v, %v; outcome with an error: %t", g.Closing, err, gotErr)
+	}
+}
+
+// A has events a1 and a2, and is frozen in the handler of a1. B becomes the owner and parks a1. A goes on: the
+// inbox says that a1 was handled, and the gate was open when A read it.
+func TestFormerOwnerDoesNotHandleAnEventBehindAParkedOne(t *testing.T) {
+	f := newFenced("a1")
+	b := f.owner(t, nil, nil)
+	frozen := func(ctx context.Context, e *consumer.Event) error {
+		if e.ID == "a1" {
+			b.load(t).take(t, numbered(1)) // B
+		}
+		return f.do(ctx, e)
+	}
+	a := f.owner(t, nil, frozen).load(t)
+	a.take(t, numbered(1))
+	a.take(t, numbered(2))
+	f.want(t) // a1 is parked
+	b.take(t, numbered(2))
+	f.refused = nil
+	intent(t, f.store, "a", relay.Intent{Verb: relay.VerbRetry})
+	b.Parking.Drain(t.Context(), "a")
+	f.want(t, "a1", "a2")
+}
+
+// The key was drained by another owner. The next one tells the inbox so before the first event.
+func TestOpenedKeyIsHandledAgain(t *testing.T) {
+	f := newFenced("a1")
+	f.owner(t, nil, nil).load(t).take(t, numbered(1))
+	f.refused = nil
+	intent(t, f.store, "a", relay.Intent{Verb: relay.VerbRetry})
+	f.owner(t, nil, nil).Parking.Drain(t.Context(), "a")
+	next := f.owner(t, nil, nil).load(t)
+	for n := range int64(3) {
+		if out := next.take(t, numbered(n+1)); out.Err != nil {
+			t.Error(out.Err)
+		}
+	}
+	f.want(t, "a1", "a2", "a3")
+}
+
+// Two keys have an event without an id and with the same body.
+func TestParkedEventsWithoutAnIDAreNotThoseOfAnotherKey(t *testing.T) {
+	f := newFenced()
+	handled := 0
+	refuse := true
+	o := f.owner(t, nil, func(context.Context, *consumer.Event) error {
+		if refuse {
+			return consumer.DeadLetter("unknown", nil)
+		}
+		handled++
+		return nil
+	})
+	for _, key := range []string{"a", "b"} {
+		if err := o.Load(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		o.take(t, &consumer.Event{Key: key, Sequence: 1, Body: []byte(`{"type":"created"}`), DeliveryCount: 1})
+	}
+	refuse = false
+	for _, key := range []string{"a", "b"} {
+		intent(t, f.store, key, relay.Intent{Verb: relay.VerbRetry})
+		o.Parking.Drain(t.Context(), key)
+	}
+	if handled != 2 {
+		t.Errorf("%d events handled, want 2", handled)
+	}
+}

@@ -1,6 +1,7 @@
 package handling
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,24 @@ func (k *KeyProcessor) Load(ctx context.Context, key string) (err error) {
 	if err == nil && k.gate != nil { // a mark from before the gate was closed would hold an event that was handled
 		k.last, err = k.Inbox.Last(ctx, key)
 	}
+	if err == nil && k.Parking != nil && k.gate == nil && k.last.Parking == consumer.ParkedKey {
+		err = k.release(ctx, key)
+	}
+	return err
+}
+
+// release lets handlers of the key store their marks again, after its gate was opened. If the key was parked
+// again meanwhile, the mark is another one and stays.
+func (k *KeyProcessor) release(ctx context.Context, key string) error {
+	next := k.last
+	next.Parking = consumer.OpenKey
+	err := k.Inbox.Record(ctx, key, next)
+	if err == nil {
+		k.last, err = k.Inbox.Last(ctx, key)
+	}
+	if err == nil && k.last.Parking == consumer.ParkedKey {
+		err = fmt.Errorf("key %s was parked again", key)
+	}
 	return err
 }
 
@@ -74,6 +93,7 @@ func (k *KeyProcessor) Drop(ctx context.Context, out *consumer.Outcome, reason *
 func (k *KeyProcessor) Park(ctx context.Context, e *consumer.Event, reason *consumer.DeadLetterError, attempts int) error {
 	var err error
 	if reason != nil {
+		k.Parking.remember(e, reason, attempts)
 		err = k.announce(ctx, e)
 	}
 	if err == nil {
@@ -82,7 +102,8 @@ func (k *KeyProcessor) Park(ctx context.Context, e *consumer.Event, reason *cons
 	if err != nil {
 		return err
 	}
-	return k.Record(ctx, e)
+	k.Parking.forget(e)
+	return k.record(ctx, e, consumer.ParkedKey)
 }
 
 // announce stores in the mark of the key that e will be parked. It fails if another process has handled e
@@ -108,18 +129,24 @@ func (k *KeyProcessor) announce(ctx context.Context, e *consumer.Event) error {
 	return nil
 }
 
-// isAnnounced reports whether an owner of the key has decided to park e. It may have been stopped before it
-// did, so that nobody knows the reason.
+// isAnnounced reports whether an owner of the key has decided to park e, and was stopped before it had done so.
+// Without option Park it also reports whether the key is parked.
 func (k *KeyProcessor) isAnnounced(e *consumer.Event) bool {
-	return k.last.Parking != "" && e.Resubmission == "" && k.last.Parking == idOf(e)
+	return k.last.Parking != "" && e.Resubmission == "" && (k.last.Parking == idOf(e) || k.Parking == nil && k.last.Parking == consumer.ParkedKey)
 }
 
-// parkAnnounced parks an event for the owner that has announced it.
-func (k *KeyProcessor) parkAnnounced(ctx context.Context, e *consumer.Event) error {
+// parkAnnounced parks an event for the owner that has announced it, and sets action and error of out. If that was
+// another process, the reason is not known.
+func (k *KeyProcessor) parkAnnounced(ctx context.Context, out *consumer.Outcome) {
+	e := out.Event
 	if k.Parking == nil {
-		return fmt.Errorf("event %s was refused by a process with option Park and cannot be handled without: set the option", e.ID)
+		out.Err = fmt.Errorf("event %s belongs to a key that was parked by a process with option Park: set the option here, too", e.ID)
+		return
 	}
-	return k.Park(ctx, e, &consumer.DeadLetterError{Reason: consumer.ReasonUnknown, Err: errors.New("the process that refused the event ended before it had stored why")}, 0)
+	reason, attempts := k.Parking.reasonOf(e)
+	if out.Err = k.Park(ctx, e, reason, attempts); out.Err == nil {
+		out.Action, out.Err = consumer.Parked, reason
+	}
 }
 
 // IsWait reports whether err delays an event until an earlier one of its key arrives.
@@ -159,14 +186,12 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 		e.Replaced = k.last.Replaced(e)
 	case consumer.Fresh:
 	}
-	announced := k.isAnnounced(e)
-	if announced || k.gate != nil && k.waits(e) {
-		if announced {
-			out.Err = k.parkAnnounced(ctx, e)
-		} else {
-			out.Err = k.Park(ctx, e, nil, 0)
-		}
-		if out.Err == nil {
+	if k.isAnnounced(e) {
+		k.parkAnnounced(ctx, out)
+		return false
+	}
+	if k.gate != nil && k.waits(e) {
+		if out.Err = k.Park(ctx, e, nil, 0); out.Err == nil {
 			out.Action = consumer.Parked
 		}
 		if !errors.Is(out.Err, relay.ErrGateOpen) {
@@ -225,7 +250,13 @@ func (k *KeyProcessor) IsFresh(e *consumer.Event) bool {
 // Record stores the mark of an event in the inbox. A resubmitted event moves the mark of its key only
 // forward.
 func (k *KeyProcessor) Record(ctx context.Context, e *consumer.Event) error {
+	return k.record(ctx, e, "")
+}
+
+// record is Record with Mark.Parking; "" leaves that as it is.
+func (k *KeyProcessor) record(ctx context.Context, e *consumer.Event, parking string) error {
 	next := k.last.Next(e)
+	next.Parking = cmp.Or(parking, next.Parking)
 	moves := e.Resubmission == "" || e.Sequence > k.last.Sequence
 	var err error
 	if e.Resubmission != "" {

@@ -25,8 +25,16 @@ type Parking struct {
 	owned  *relay.Drainer
 	wake   func(ctx context.Context, key string) error
 
-	mu    sync.Mutex // guards woken
-	woken map[string]time.Time
+	mu      sync.Mutex // guards the fields below
+	woken   map[string]time.Time
+	refused map[string]refusal // by key, of events that are being parked
+}
+
+// refusal says why this process parks an event.
+type refusal struct {
+	event    string
+	reason   *consumer.DeadLetterError
+	attempts int
 }
 
 const (
@@ -42,7 +50,7 @@ func NewParking(store consumer.ParkedStore, poll time.Duration, inbox consumer.I
 	if store == nil {
 		return nil, nil //nolint:nilnil // parking is off
 	}
-	p := &Parking{store: store, poll: cmp.Or(poll, 5*time.Second), inbox: inbox, runner: r, woken: make(map[string]time.Time)}
+	p := &Parking{store: store, poll: cmp.Or(poll, 5*time.Second), inbox: inbox, runner: r, woken: make(map[string]time.Time), refused: make(map[string]refusal)}
 	var err error
 	if p.relay, err = relay.New(Decoder{}, p, &relay.Options{Parked: store}); err == nil {
 		p.owned, err = relay.NewDrainer(skipRecorder{store, inbox}, ranges(func(ctx context.Context, _ string, do func(context.Context) error) error {
@@ -113,6 +121,32 @@ func (p *Parking) drained(ctx context.Context, d relay.DrainReport) {
 	case d.Opened:
 		p.runner.Log.InfoContext(ctx, "key no longer parked", "key", d.Key, "handled", d.Sent)
 	}
+}
+
+// remember keeps the reason of an event until it is parked, which may need several attempts.
+func (p *Parking) remember(e *consumer.Event, reason *consumer.DeadLetterError, attempts int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.refused) >= maxWoken {
+		clear(p.refused)
+	}
+	p.refused[e.Key] = refusal{idOf(e), reason, attempts}
+}
+
+func (p *Parking) forget(e *consumer.Event) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.refused, e.Key)
+}
+
+// reasonOf returns why an event is being parked.
+func (p *Parking) reasonOf(e *consumer.Event) (*consumer.DeadLetterError, int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.refused[e.Key]; r.event == idOf(e) {
+		return r.reason, r.attempts
+	}
+	return &consumer.DeadLetterError{Reason: consumer.ReasonUnknown, Err: errors.New("the process that refused the event ended before it had stored why")}, 0
 }
 
 // closed returns what closed the gate of key, or nil if it is open.
@@ -186,7 +220,7 @@ func (p *Parking) handleKey(ctx context.Context, g *relay.Group) (handled int, e
 // handle calls the handler up to drainTries times. The mark of the key is that of the last parked event,
 // so a mark of its own shows whether a parked event was handled.
 func (p *Parking) handle(ctx context.Context, k *KeyProcessor, e *consumer.Event) error {
-	e.Park(idOf(e))
+	e.Park(markOf(e))
 	for e.DeliveryCount = 1; ; e.DeliveryCount++ {
 		if err := relay.Ended(ctx); err != nil {
 			return err
@@ -269,6 +303,6 @@ func (s skipRecorder) close(ctx context.Context, skipped *relay.Skipped) error {
 	if err != nil {
 		return nil //nolint:nilerr // as in record
 	}
-	e.Park(skipped.Event.ID)
+	e.Park(markOf(e))
 	return s.inbox.Record(ctx, e.InboxKey(), e.Mark())
 }

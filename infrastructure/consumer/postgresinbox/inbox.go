@@ -115,9 +115,10 @@ func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 	ctx, l := limit.Start(ctx, b.timeout)
 	_, err := b.pool.Exec(ctx, `INSERT INTO `+b.table+` AS b (consumer, key, sequence, aggregate_version, event_id) VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (consumer, key) DO UPDATE SET sequence = EXCLUDED.sequence, aggregate_version = EXCLUDED.aggregate_version, event_id = EXCLUDED.event_id, handled_at = now()
-		WHERE $7 = '' AND EXCLUDED.sequence = 0 OR b.sequence < EXCLUDED.sequence OR $6 <> '' AND split_part(b.event_id, E'\n', 1) = $6
-			OR $7 <> '' AND b.sequence = EXCLUDED.sequence AND split_part(b.event_id, E'\n', 1) = split_part(EXCLUDED.event_id, E'\n', 1)`,
-		b.consumer, key, m.Sequence, m.AggregateVersion, encode(&m), m.Replaces, m.Parking)
+		WHERE b.sequence < EXCLUDED.sequence OR $6 <> '' AND split_part(b.event_id, E'\n', 1) = $6 OR CASE
+			WHEN b.sequence = EXCLUDED.sequence AND split_part(b.event_id, E'\n', 1) = $8 THEN $7 <> '' AND ($7 <> $9 OR split_part(b.event_id, E'\n', 3) = $10)
+			ELSE $7 IN ('', $10) AND EXCLUDED.sequence = 0 END`,
+		b.consumer, key, m.Sequence, m.AggregateVersion, encode(&m), m.Replaces, m.Parking, m.EventID, consumer.OpenKey, consumer.ParkedKey)
 	return wrap("write the inbox of key "+key, l.End(err))
 }
 

@@ -115,6 +115,31 @@ func testParking(t *testing.T, b *billing) {
 		must(t, b.Record(ctx, "k", announced))
 	}
 	b.want(t, 8, event(5))
+
+	held, err := b.Last(ctx, "k")
+	must(t, err)
+	held = held.Next(event(6))
+	former, open, next := held, held, held
+	held.Parking, open.Parking, next.Parking = consumer.ParkedKey, consumer.OpenKey, event(7).ID
+	for _, m := range []consumer.Mark{held, former} { // of the owner, and of a former one that was late
+		must(t, b.Record(ctx, "k", m))
+	}
+	if err := b.Do(ctx, event(7), b.add(event(7))); !errors.Is(err, consumer.ErrParking) {
+		t.Errorf("event 7 of a parked key: %v", err)
+	}
+	for _, m := range []consumer.Mark{open, next, open} {
+		must(t, b.Record(ctx, "k", m))
+	}
+	if got, err := b.Last(ctx, "k"); err != nil || got != next {
+		t.Errorf("the mark is %+v, want %+v, %v", got, next, err)
+	}
+	// Events without a sequence.
+	for _, m := range []consumer.Mark{{EventID: "x"}, {EventID: "y", Parking: consumer.ParkedKey}, {EventID: "y"}} {
+		must(t, b.Record(ctx, "k", m))
+	}
+	if got, err := b.Last(ctx, "k"); err != nil || got != (consumer.Mark{EventID: "y", Parking: consumer.ParkedKey}) {
+		t.Errorf("the mark is %+v, %v", got, err)
+	}
 }
 
 func testEffects(t *testing.T, b *billing) {

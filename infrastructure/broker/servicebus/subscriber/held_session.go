@@ -159,7 +159,7 @@ func (h *heldSession) nextMessage(ctx, locked context.Context) *message {
 func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 	out := &consumer.Outcome{Event: m.event}
 	h.p.runner.Received(ctx)
-	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && (!handlerFailed || handling.IsUnavailable(out.Err) || !h.refuse(locked, out)) {
+	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && out.Action != consumer.Parked && (!handlerFailed || handling.IsUnavailable(out.Err) || !h.refuse(locked, out)) {
 		return h.wait(ctx, locked, m, out)
 	}
 	previous, observed := h.observed, make(chan struct{})
