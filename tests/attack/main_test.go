@@ -130,19 +130,21 @@ func (s *target) get(path, name string, headers ...string) int {
 
 // attack opens connections, one every pause, that send what script returns and never read. A
 // connection that the server closes is opened again, one each millisecond: a flood of new connections
-// needs a defence in front of the process. The first time all are opened at once. It returns once each
-// was opened.
+// needs a defence in front of the process. A small attack opens one in 20 ms, because its server has
+// a twentieth of the places: it would replace them all while a busy machine starts one request. The
+// first time all are opened at once. It returns once each was opened.
 func (s *target) attack(connections int, pause time.Duration, script func(i int) string) {
 	var first sync.WaitGroup
 	first.Add(connections)
-	began, period := time.Now(), time.Duration(connections)*time.Millisecond
+	pace := time.Duration(sized(20, 1)) * time.Millisecond
+	began, period := time.Now(), time.Duration(connections)*pace
 	for i := range connections {
 		s.attackers.Go(func() {
 			begun := sync.OnceFunc(first.Done)
 			defer begun()
 			for s.ctx.Err() == nil {
 				s.hold(script(i), begun)
-				turn := time.Since(began) - time.Duration(i)*time.Millisecond
+				turn := time.Since(began) - time.Duration(i)*pace
 				wait(s.ctx, max(100*time.Millisecond, period-turn%period))
 			}
 		})
