@@ -188,10 +188,15 @@ func TestCommitOfAServerThatShutsDownIsResolved(t *testing.T) {
 		}
 		ended <- nil
 	}()
-	within(t, "a commit waits for the replica", func() (waits bool) {
-		must(t, pool.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid)) > 0 FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&waits))
-		terminated.Store(waits)
-		return waits
+	var waiting []int32
+	within(t, "a commit waits for the replica", func() bool {
+		must(t, pool.QueryRow(t.Context(), `SELECT coalesce(array_agg(pid) FILTER (WHERE pg_terminate_backend(pid)), '{}') FROM pg_stat_activity WHERE wait_event = 'SyncRep'`).Scan(&waiting))
+		terminated.Store(len(waiting) > 0)
+		return len(waiting) > 0
+	})
+	within(t, "the server ends its connection", func() (ended bool) { // else it could answer after the next setting, and end then
+		must(t, pool.QueryRow(t.Context(), `SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = ANY($1))`, waiting).Scan(&ended))
+		return ended
 	})
 	replica("")
 	must(t, <-ended)
