@@ -3,7 +3,8 @@
 // for the shares of package limit.
 //
 // `go test ./tests/attack` runs small attacks on small limits. `go test ./tests/attack -v -full`
-// runs them at the default limits and prints memory and latencies. -program attacks another
+// runs them at the default limits and prints memory and latencies; on Linux the attackers then have a
+// processor of their own, because they would have a machine of their own. -program attacks another
 // binary, such as that of an earlier version.
 package attack
 
@@ -34,7 +35,17 @@ var (
 	program = flag.String("program", "", "attack this binary of feedbox; default the one of this tree")
 )
 
-func TestMain(m *testing.M) { testkit.Main(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(attackerVariable) != "" {
+		attackAsked()
+		return
+	}
+	flag.Parse()
+	if *full {
+		separate()
+	}
+	testkit.Main(m)
+}
 
 // sized returns small, or large with -full.
 func sized(small, large int) int {
@@ -128,52 +139,6 @@ func (s *target) get(path, name string, headers ...string) int {
 	return reply.StatusCode
 }
 
-// attack opens connections, one every pause, that send what script returns and never read. A
-// connection that the server closes is opened again, one each millisecond: a flood of new connections
-// needs a defence in front of the process. A small attack opens one in 20 ms, because its server has
-// a twentieth of the places: it would replace them all while a busy machine starts one request. The
-// first time all are opened at once. It returns once each was opened.
-func (s *target) attack(connections int, pause time.Duration, script func(i int) string) {
-	var first sync.WaitGroup
-	first.Add(connections)
-	pace := time.Duration(sized(20, 1)) * time.Millisecond
-	began, period := time.Now(), time.Duration(connections)*pace
-	for i := range connections {
-		s.attackers.Go(func() {
-			begun := sync.OnceFunc(first.Done)
-			defer begun()
-			for s.ctx.Err() == nil {
-				s.hold(script(i), begun)
-				turn := time.Since(began) - time.Duration(i)*pace
-				wait(s.ctx, max(100*time.Millisecond, period-turn%period))
-			}
-		})
-		wait(s.ctx, pause)
-	}
-	first.Wait()
-}
-
-// hold opens one connection, sends text, and holds it until the server closes it.
-func (s *target) hold(text string, begun func()) {
-	dialer := net.Dialer{Timeout: 10 * time.Second}
-	conn, err := dialer.DialContext(s.ctx, "tcp", s.address)
-	if err != nil {
-		begun()
-		return
-	}
-	defer conn.Close()
-	s.opened.Add(1)
-	_ = conn.(*net.TCPConn).SetReadBuffer(4096) // what the client does not read remains at the server
-	_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
-	_, err = io.WriteString(conn, text)
-	begun()
-	for err == nil && s.ctx.Err() == nil {
-		wait(s.ctx, 500*time.Millisecond)
-		_ = conn.SetWriteDeadline(time.Now().Add(10 * time.Second))
-		_, err = io.WriteString(conn, "\r") // fails after a reset
-	}
-}
-
 func wait(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -205,19 +170,6 @@ func (s *target) serves(what string, calls int, call func() bool) {
 	if served*100 < calls*99 {
 		s.t.Errorf("%s: %d of %d", what, served, calls)
 	}
-}
-
-// beside serves a good caller of s while another process is attacked, with -full. Attackers and good
-// caller share the processors, so this latency is the one to compare with.
-func (s *target) beside(command string, attack func(other *target), calls int, call func() bool) {
-	if !*full {
-		return
-	}
-	other := start(s.t, command)
-	attack(other)
-	s.serves("calls while another process is attacked", calls, call)
-	other.stop()
-	other.attackers.Wait()
 }
 
 // measure updates the peaks of memory and send queues.

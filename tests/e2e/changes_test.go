@@ -1,3 +1,4 @@
+// Package e2e tests the real binaries end to end, from HTTP to Service Bus, with kill -9 in between.
 package e2e
 
 import (
@@ -12,6 +13,8 @@ import (
 
 	"feedbox/tests/testkit"
 )
+
+func TestMain(m *testing.M) { testkit.Main(m) }
 
 // Create, rename and delete a contact. Each event reaches the subscriber, and a refused change raises
 // none.
