@@ -100,8 +100,7 @@ func (m Mark) isAt(other Mark) bool {
 }
 
 // MayHandle returns ErrParking if e must be parked and not handled: e is being parked, or an event before it
-// is parked. A handler that stores marks in its own
-// transaction must call it there with the stored mark.
+// is parked. A handler that stores marks in its own transaction must call it there with the stored mark.
 func (m Mark) MayHandle(e *Event) error {
 	if m.Parking == ParkedKey || m.Parking != "" && m.Parking == e.ID {
 		return ErrParking

@@ -2,12 +2,10 @@ package cosmosinbox
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/infrastructure/consumer"
@@ -135,7 +133,7 @@ func (b *Batch) failed(format string, args ...any) error {
 
 // checkRefusedMark returns nil if the mark was refused because the event was handled before.
 func (b *Batch) checkRefusedMark(ctx context.Context, status int) error {
-	s, err := b.inbox.readPrimary(ctx, b.event.Key)
+	s, err := b.inbox.read(ctx, b.event.Key)
 	if err != nil {
 		return fmt.Errorf("read the inbox of key %s: %w", b.event.Key, err)
 	}
@@ -146,27 +144,4 @@ func (b *Batch) checkRefusedMark(ctx context.Context, status int) error {
 		return err
 	}
 	return b.failed("mark refused with status %d: another owner of the session has changed it", status)
-}
-
-// readPrimary reads the latest mark. It uses a batch, because the primary replica executes batches,
-// even those that only read.
-func (b *Inbox) readPrimary(ctx context.Context, key string) (stored, error) {
-	batch := b.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(key))
-	batch.ReadItem(b.consumer, nil)
-	reply, err := b.container.ExecuteTransactionalBatch(ctx, batch, nil)
-	switch {
-	case err != nil:
-		return stored{}, err
-	case len(reply.OperationResults) != 1 || reply.OperationResults[0].StatusCode == http.StatusNotFound:
-		return stored{}, nil
-	case !reply.Success:
-		return stored{}, &azcore.ResponseError{StatusCode: int(reply.OperationResults[0].StatusCode)}
-	}
-	var d document
-	if err := json.Unmarshal(reply.OperationResults[0].ResourceBody, &d); err != nil {
-		return stored{}, err
-	}
-	s := stored{d.mark(), reply.OperationResults[0].ETag}
-	b.remember(key, s)
-	return s, nil
 }

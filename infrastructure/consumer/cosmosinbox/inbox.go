@@ -80,9 +80,8 @@ func New(container *azcosmos.ContainerClient, consumer string, opts *Options) (*
 	return &Inbox{container: container, consumer: consumer, ttl: ttl, timeout: o.Timeout, known: make(map[string]stored)}, nil
 }
 
-// Last implements consumer.Inbox. If a replica has not received the last write of this process yet, Last
-// returns the mark written by this process. If it has not received a write of another process, Last
-// returns an older mark, and a handled event may be treated as fresh.
+// Last implements consumer.Inbox. It asks the primary replica, see read. Should another one answer that has
+// not received the last write of this process, Last returns the mark written by this process.
 func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	ctx, l := limit.Start(ctx, b.timeout)
 	own, ok := b.recall(key)
@@ -99,21 +98,32 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	return s.mark, nil
 }
 
-// read returns the stored mark of key, or the zero value if there is none.
+// read returns the latest mark of key, or the zero value if there is none. It uses a batch, because the
+// primary replica executes batches, even those that only read. Another replica may not have received a mark
+// yet that the owner of the key before has written, and its event would be handled again.
 func (b *Inbox) read(ctx context.Context, key string) (stored, error) {
-	reply, err := b.container.ReadItem(ctx, azcosmos.NewPartitionKeyString(key), b.consumer, nil)
-	if isAbsent(err) {
-		b.remember(key, stored{})
-		return stored{}, nil
-	}
+	batch := b.container.NewTransactionalBatch(azcosmos.NewPartitionKeyString(key))
+	batch.ReadItem(b.consumer, nil)
+	reply, err := b.container.ExecuteTransactionalBatch(ctx, batch, nil)
 	if err != nil {
 		return stored{}, err
 	}
+	if len(reply.OperationResults) != 1 {
+		return stored{}, fmt.Errorf("%d results of one read", len(reply.OperationResults))
+	}
+	result := reply.OperationResults[0]
+	switch {
+	case result.StatusCode == http.StatusNotFound:
+		b.remember(key, stored{})
+		return stored{}, nil
+	case !reply.Success:
+		return stored{}, fmt.Errorf("the store answers with status %d", result.StatusCode)
+	}
 	var d document
-	if err := json.Unmarshal(reply.Value, &d); err != nil {
+	if err := json.Unmarshal(result.ResourceBody, &d); err != nil {
 		return stored{}, err
 	}
-	s := stored{d.mark(), reply.ETag}
+	s := stored{d.mark(), result.ETag}
 	b.remember(key, s)
 	return s, nil
 }
@@ -141,7 +151,7 @@ func (b *Inbox) record(ctx context.Context, key string, m consumer.Mark) error {
 		switch {
 		case err == nil:
 			return nil
-		case code == http.StatusConflict, code == http.StatusPreconditionFailed, isAbsent(err) && s.etag != "":
+		case code == http.StatusConflict, code == http.StatusPreconditionFailed, code == http.StatusNotFound && s.etag != "":
 			ok = false // written by another process, or expired: read it again
 		default:
 			return fmt.Errorf("write the inbox of key %s: %w", key, err)
@@ -199,20 +209,6 @@ func (b *Inbox) remember(key string, s stored) {
 		clear(b.known)
 	}
 	b.known[key] = s
-}
-
-// isAbsent reports whether err means that there is no such document. A 404 with a sub-status
-// means something else: for example, the container is being created (1013).
-func isAbsent(err error) bool {
-	reply, ok := errors.AsType[*azcore.ResponseError](err)
-	if !ok || reply.StatusCode != http.StatusNotFound {
-		return false
-	}
-	if reply.RawResponse == nil {
-		return true
-	}
-	sub := reply.RawResponse.Header.Get("x-ms-substatus")
-	return sub == "" || sub == "0"
 }
 
 // status returns the HTTP status of the response in err, or 0 if there is none.

@@ -15,9 +15,9 @@ import (
 )
 
 // newContainer returns a container of an emulated account.
-func newContainer(t *testing.T) (*azcosmos.ContainerClient, *cosmosemu.Server) {
+func newContainer(t *testing.T, options ...*cosmosemu.Options) (*azcosmos.ContainerClient, *cosmosemu.Server) {
 	t.Helper()
-	emulator := cosmosemu.StartT(t)
+	emulator := cosmosemu.StartT(t, options...)
 	if err := emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "inbox", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +98,18 @@ func TestProcessesShareMarks(t *testing.T) {
 	want(t, second, "a", mark(2))
 	want(t, second, "b", mark(5))
 	want(t, other, "a", consumer.Mark{})
+}
+
+// The next owner of a key sees the mark of the one before, although replicas lag by an hour.
+func TestMarkOfAnotherProcessIsSeenAtOnce(t *testing.T) {
+	c, _ := newContainer(t, &cosmosemu.Options{StaleReads: time.Hour, Seed: 1})
+	first, second := open(t, c, "mail", nil), open(t, c, "mail", nil)
+	for sequence := int64(1); sequence <= 40; sequence += 2 {
+		record(t, first, "a", sequence)
+		want(t, second, "a", mark(sequence))
+		record(t, second, "a", sequence+1)
+		want(t, first, "a", mark(sequence+1))
+	}
 }
 
 func TestMarkNeverMovesBack(t *testing.T) {

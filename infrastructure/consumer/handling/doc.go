@@ -64,9 +64,8 @@
 //	            that finds the gate open replaces ParkedKey by OpenKey.
 //	skip e      e gets a mark of its own, too.
 //
-// Not covered, because it needs several late requests, or a stale read, of one key: a request that closes the
-// gate arrives twice, the second time after the key was drained, and so does one to hold an event; an inbox in
-// Cosmos DB is read from a replica that lags, and the key was parked by an owner that crashed before it settled
-// the event before; a former owner is in the handler of a parked event that an operator skips; a dead letter is
-// sent again that was announced before; after a gap, two events are announced.
+// Not covered, because each needs a second coincidence on the same key, such as another late request or an
+// operator at that moment: a request that closes the gate arrives twice, the second time after the key was
+// drained, and so does one to hold an event; a former owner is in the handler of a parked event that an operator
+// skips; a dead letter is sent again that was announced before; after a gap, two events are announced.
 package handling
