@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -131,3 +133,21 @@ func found(o DataObject, etag azcore.ETag) answer {
 
 // missing answers a batch of one read of a missing document.
 func missing() answer { return refused(http.StatusNotFound) }
+
+// A throttled read is retried three times with short waits, and carries a user agent.
+func TestDefaultsOfAClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		throttled := status(http.StatusTooManyRequests)
+		container, s := play(t, throttled, throttled, throttled, throttled)
+		began := time.Now()
+		if _, err := container.ReadItem(t.Context(), keyValue("k"), "a", nil); err == nil {
+			t.Error("read")
+		}
+		if took := time.Since(began); len(s.requests) != 4 || took < 300*time.Millisecond || took > 3*time.Second {
+			t.Errorf("%d requests in %s; want 4 in a second or so", len(s.requests), took)
+		}
+		if got := s.requests[0].Header.Get("User-Agent"); !strings.HasPrefix(got, "feedbox ") {
+			t.Errorf("User-Agent %q", got)
+		}
+	})
+}
