@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// breaker is a circuit breaker over all sends. It decides whether a failed send is the fault of
+// breaker is a circuit breaker over all sends to one shard. It decides whether a failed send is the fault of
 // one key or of the broker, by the keys that failed since the broker last accepted a message.
 //
 //	           three keys failed, nothing accepted in between
@@ -30,6 +30,8 @@ import (
 // after its failure began, and sending is not paused. Its failure begins again if a message of
 // it is accepted, or the class of its failure changes.
 type breaker struct {
+	shard string // see Options.Shards
+	alone bool   // there are no other shards
 	now   func() time.Time
 	probe chan struct{} // capacity 1: held during a probe
 
@@ -57,19 +59,29 @@ const (
 	// maxFailingKeys bounds the memory for failing keys, because an outage can affect every
 	// held key. A key is removed when a message of it is accepted.
 	maxFailingKeys = 10_000
+	// probeWait is the wait of a key for the probe of another one, if there are other shards.
+	probeWait = time.Second
 )
 
 // admit returns an error if nothing may be sent now. If probe is true, the caller may send one
 // key, a different one for each turn, and must then call endProbe. Otherwise everything may be
-// sent. During a probe, admit blocks until it ends.
+// sent. During a probe, admit blocks until it ends, unless there are other shards: their keys on
+// the page would wait, too.
 func (j *breaker) admit(ctx context.Context) (probe bool, turn int, err error) {
 	if !j.paused() {
 		return false, 0, nil
 	}
 	select {
 	case j.probe <- struct{}{}:
-	case <-ctx.Done():
-		return false, 0, context.Cause(ctx)
+	default:
+		if !j.alone {
+			return false, 0, j.probing()
+		}
+		select {
+		case j.probe <- struct{}{}:
+		case <-ctx.Done():
+			return false, 0, context.Cause(ctx)
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -84,6 +96,13 @@ func (j *breaker) admit(ctx context.Context) (probe bool, turn int, err error) {
 }
 
 func (j *breaker) endProbe() { <-j.probe }
+
+// probing returns the error of a key during the probe of another one.
+func (j *breaker) probing() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return &Error{Class: ClassOf(j.cause), Reason: ReasonOf(j.cause), NotBefore: j.now().Add(probeWait), Err: j.cause}
+}
 
 // markAlone marks the groups whose last send failed, and returns their number of messages.
 func (j *breaker) markAlone(groups []Group) (messages int) {
@@ -135,7 +154,7 @@ func (j *breaker) record(p *page, accepted int) (pause Pause, paused bool) {
 	for _, k := range suspect {
 		k.err, k.blamed = j.brokerError(k.err), false
 	}
-	return Pause{Until: j.until, Err: j.cause}, true
+	return Pause{Until: j.until, Err: j.cause, Shard: j.shard}, true
 }
 
 // mayBeBrokerFault reports whether a failure may have another cause than its message.

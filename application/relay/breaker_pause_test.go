@@ -328,3 +328,113 @@ func TestAcceptedProbeReleasesWaitingPages(t *testing.T) {
 		}
 	})
 }
+
+// twoShards has the keys that begin with "b" in shard "b", and all others in shard "a".
+func twoShards(o relay.Options) *relay.Options {
+	o.Shards, o.ShardOf = []string{"a", "b"}, func(key string) int {
+		if key[0] == 'b' {
+			return 1
+		}
+		return 0
+	}
+	return &o
+}
+
+// An outage of one shard pauses that shard alone. It blames no key of it, however many of the other shard
+// are accepted, so nothing is parked.
+func TestOutageOfOneShardBlamesNoKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &countingBroker{broker: broker{fail: failing(errBusy, "b1", "b2", "b3", "b4")}}
+		var paused sync.Map
+		r := newRelay(t, b, twoShards(relay.Options{Observer: relay.Observer{Paused: func(_ context.Context, p relay.Pause) {
+			paused.Store(p.Shard, true)
+		}}}))
+		page := changes("a1 x1 1", "b1 y1 1", "b2 y2 1", "a2 x2 1", "b3 y3 1", "b4 y4 1")
+		for n := range 100 {
+			failed := r.Handle(t.Context(), relay.Ownership{}, page)
+			if got := failures(failed); len(got) != 4 || got[0] != "1 y1 false" || got[3] != "5 y4 false" {
+				t.Fatalf("turn %d: failed %v", n, got)
+			}
+			for _, f := range failed {
+				if f.Blamed {
+					t.Fatalf("turn %d: %s is blamed for the outage of its shard", n, f.ID)
+				}
+			}
+			time.Sleep(time.Second)
+		}
+		if _, a := paused.Load("a"); a {
+			t.Error("the shard that accepts everything was paused")
+		}
+		if _, ok := paused.Load("b"); !ok {
+			t.Error("the shard that accepts nothing was not paused")
+		}
+		if len(b.got["a1"]) != 100 || b.groups > 200+4*3+100 {
+			t.Errorf("a1 was accepted %d times of 100, and %d groups were sent", len(b.got["a1"]), b.groups)
+		}
+		b.mu.Lock()
+		b.fail = nil
+		b.mu.Unlock()
+		time.Sleep(10 * time.Second)
+		if failed := r.Handle(t.Context(), relay.Ownership{}, page); failed != nil {
+			t.Errorf("after the outage: %v", failed)
+		}
+	})
+}
+
+// A probe that is not answered delays no page but its own. A key of the shard waits a second at least.
+func TestProbeOfOneShardDelaysNoOtherPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, silent := make(chan struct{}), false
+		r := newRelay(t, publisherFunc(func(groups []relay.Group) error {
+			if groups[0].Key[0] != 'b' {
+				return nil
+			}
+			if silent {
+				<-release
+			}
+			own := *errBusy
+			return &own
+		}), twoShards(relay.Options{}))
+		for _, key := range []string{"b1", "b2", "b3"} {
+			r.Handle(t.Context(), relay.Ownership{}, changes(key+" y 1"))
+		}
+		silent = true
+		time.Sleep(10 * time.Second)
+		probe := make(chan []relay.Failure, 1)
+		go func() { probe <- r.Handle(t.Context(), relay.Ownership{}, changes("b1 y1 1")) }()
+		synctest.Wait()
+		began, other := time.Now(), make(chan []relay.Failure, 1)
+		go func() { other <- r.Handle(t.Context(), relay.Ownership{}, changes("a1 x1 1", "b2 y2 1")) }()
+		synctest.Wait()
+		select {
+		case failed := <-other:
+			if len(failed) != 1 || failed[0].ID != "y2" || failed[0].Blamed || notBefore(failed).Sub(began) != time.Second {
+				t.Errorf("during the probe: %+v", failed)
+			}
+		default:
+			t.Error("a page waits for the probe")
+		}
+		close(release)
+		<-probe
+	})
+}
+
+// A panic of an observer in a shard is one of Handle, for the caller to recover.
+func TestPanicInAShardIsThatOfHandle(t *testing.T) {
+	r := newRelay(t, &broker{fail: failing(errBusy, "b1", "b2", "b3")}, twoShards(relay.Options{Observer: relay.Observer{Paused: func(context.Context, relay.Pause) {
+		panic("observer")
+	}}}))
+	defer func() {
+		if p := recover(); p != "observer" {
+			t.Errorf("recovered %v", p)
+		}
+	}()
+	r.Handle(t.Context(), relay.Ownership{}, changes("a1 x1 1", "b1 y1 1", "b2 y2 1", "b3 y3 1"))
+	t.Error("no panic")
+}
+
+func TestSeveralShardsNeedShardOf(t *testing.T) {
+	if _, err := relay.New(lineDecoder{}, &broker{}, &relay.Options{Shards: []string{"a", "b"}}); err == nil {
+		t.Error("accepted two shards without ShardOf")
+	}
+}

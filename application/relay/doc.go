@@ -26,6 +26,8 @@
 //	                the broker. Sending is paused, then probed with one key at a time.
 //	                Otherwise: that key. The others continue. Such a key is blamed once other
 //	                keys were accepted after its failure began.
+//	                A broker with shards (Options.Shards) has one breaker for each of them: keys
+//	                of one shard say nothing about another.
 //	                       ▼
 //	answer        done    waiting, not blamed     waiting, blamed       refused
 //	                │     (NotBefore, if known)        │                   │
@@ -82,8 +84,8 @@
 //   - Only a refusal counts as an attempt. An ambiguous refusal counts until three keys have
 //     failed without an accepted message in between.
 //   - While a gate is closed, only the Drainer of the range's owner sends events of the key.
-//   - An event waits without a limit until other keys were accepted after its key's failure
-//     began. So an outage parks nothing.
+//   - An event waits without a limit until other keys of its shard were accepted after its key's
+//     failure began. So an outage of the broker, or of one shard, parks nothing.
 //
 // Events may be sent twice, and late. A process that was suspended after its last check of the
 // context may resume and send events that the next owner has sent already. The broker drops
@@ -91,6 +93,7 @@
 //
 // # Goroutines
 //
-// Handle and Park start none. Drainer.Run starts one for each key that it drains, at most
+// Park starts none. Handle starts one for each shard if there are several, and waits for them.
+// Drainer.Run starts one for each key that it drains, at most
 // drainedKeys at a time, and waits for them before it returns.
 package relay

@@ -37,7 +37,7 @@ func (d *Drainer) drain(ctx context.Context, key string, turn time.Time) (sent i
 		err = d.ranges.Own(ctx, key, w.step)
 	}
 	w.report.Err = errors.Join(err, w.refused)
-	quiet := w.report.Err == nil || errors.Is(err, ErrNotOwned) || d.relay.breaker.paused()
+	quiet := w.report.Err == nil || errors.Is(err, ErrNotOwned) || d.relay.breakerOf(key).paused()
 	if w.report.Sent > 0 || w.report.Skipped || w.report.Opened || !quiet {
 		notify(ctx, d.opts.Drained, w.report)
 	}
@@ -47,7 +47,7 @@ func (d *Drainer) drain(ctx context.Context, key string, turn time.Time) (sent i
 // Drain drains one key at once, for a caller that owns it, and returns after the gate was opened, a
 // step failed, or the time of Poll. It is safe for concurrent use with different keys.
 func (d *Drainer) Drain(ctx context.Context, key string) error {
-	if !d.relay.breaker.mayProbe() {
+	if !d.relay.breakerOf(key).mayProbe() {
 		return nil // a later poll finds the intent
 	}
 	_, _, err := d.drain(ctx, key, d.now().Add(d.opts.Poll))

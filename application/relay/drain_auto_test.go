@@ -202,3 +202,25 @@ func TestAcceptanceBeforeLastDrainIsNoEvidence(t *testing.T) {
 		}
 	})
 }
+
+// A parked key is drained while another shard than its own is paused, also in a poll in which a key of that
+// shard has its turn first.
+func TestPausedShardStopsNoParkedKeyOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := parkedtest.NewMemory()
+		b := &broker{fail: failing(errBusy, "b1", "b2", "b3", "b4")}
+		r := newRelay(t, b, twoShards(*withParked(mem, relay.Options{})))
+		parkWaiting(t, r, "b4", "a1")
+		setIntent(t, mem, "b4", relay.Intent{Verb: relay.VerbRetry}) // before those without one
+		r.Handle(t.Context(), relay.Ownership{}, changes("b1 y1 1", "b2 y2 1", "b3 y3 1"))
+		d, err := relay.NewDrainer(mem, &owner{}, r, relay.DrainOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, d)
+		settle(50 * time.Millisecond) // less than the shortest pause
+		if keys, err := mem.Closed(t.Context()); err != nil || len(keys) != 1 || keys[0] != "b4" {
+			t.Errorf("parked after the first poll: %v, %v; want b4 alone", keys, err)
+		}
+	})
+}

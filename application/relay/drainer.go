@@ -26,7 +26,7 @@ import (
 //	     └── after Poll, or at once if keys are left ◀── Poll is over: each ends its step
 //
 // So neither many keys nor a key with many events delays a new intent by more than Poll and a
-// step. All sends pass the breaker of the relay. While it pauses, a poll sends one probe.
+// step. All sends pass the breakers of the relay. While one pauses, a poll sends one probe of its shard.
 type Drainer struct {
 	store  DrainStore
 	ranges Ranges
@@ -131,11 +131,16 @@ func (d *Drainer) drainAll(ctx context.Context, gates []Gate) bool {
 	var left atomic.Bool
 	for _, key := range d.due(gates) {
 		free <- struct{}{}
-		if d.relay.breaker.paused() {
+		shard := d.relay.breakerOf(key)
+		if shard.paused() {
 			running.Wait() // one key is the probe
 		}
-		if ctx.Err() != nil || !d.relay.breaker.mayProbe() {
+		if ctx.Err() != nil {
 			break
+		}
+		if !shard.mayProbe() {
+			<-free
+			continue
 		}
 		if !d.now().Before(end) {
 			left.Store(true)
@@ -194,7 +199,7 @@ func (d *Drainer) drainKey(ctx context.Context, key string, t *keyTurn, end time
 	if err == nil || sent > 0 {
 		t.tries = 0
 	}
-	if err != nil && !errors.Is(err, ErrNotOwned) && !d.relay.breaker.paused() {
+	if err != nil && !errors.Is(err, ErrNotOwned) && !d.relay.breakerOf(key).paused() {
 		t.tries, t.until = t.tries+1, d.now().Add(d.pause(t.tries))
 	}
 	return left

@@ -10,7 +10,7 @@ import (
 type Observer struct {
 	// Handled is called at the end of every Handle.
 	Handled func(ctx context.Context, s Summary)
-	// Paused is called when all sends are paused because the broker accepts nothing.
+	// Paused is called when all sends to a shard are paused because the broker accepts nothing.
 	Paused func(ctx context.Context, p Pause)
 	// Parked is called after an event was parked.
 	Parked func(ctx context.Context, e ParkedEvent)
@@ -35,10 +35,11 @@ type Summary struct {
 	Oldest time.Time // commit time of the oldest event of the page; zero if there is none
 }
 
-// Pause is a pause of all sends. After Until, one key is sent as a probe.
+// Pause is a pause of all sends to a shard. After Until, one key is sent as a probe.
 type Pause struct {
 	Until time.Time
-	Err   error // the cause; see ClassOf and ReasonOf
+	Err   error  // the cause; see ClassOf and ReasonOf
+	Shard string // see Options.Shards
 }
 
 // Missing is a range of events that the feed did not return, because they expired or were

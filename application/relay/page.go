@@ -22,6 +22,7 @@ type page struct {
 	aggregates []Message        // key and last sequence of the aggregates among the changes
 	resent     int              // events sent again that may have been accepted before
 
+	shard     int         // whose keys are sent; see Relay.publish
 	groups    []Group     // of the last send
 	groupKeys []*keyState // the key of each group
 }
@@ -37,6 +38,7 @@ type keyState struct {
 	err      error       // why messages[sent] was not accepted
 	blamed   bool        // err is the key's fault; see Failure
 	history  *keyHistory // of the key, across pages
+	shard    int         // see Options.Shards
 }
 
 // pending reports whether the key has messages to send and has not failed.

@@ -42,6 +42,7 @@ type BatchReport struct {
 	Accepted int           // of Messages
 	Took     time.Duration // until the broker's answer
 	Err      error         // nil: accepted; as in KeyError
+	Shard    string        // that received it; see Options.Shards
 }
 
 // Ranges is the ownership of feed ranges in this process.

@@ -12,8 +12,8 @@ type Relay struct {
 	decoder   Decoder
 	publisher Publisher
 	opts      Options
-	pages     sync.Pool // of *page
-	breaker   breaker
+	pages     sync.Pool  // of *page
+	breakers  []*breaker // by shard
 	memory    memory
 }
 
@@ -26,6 +26,11 @@ type Options struct {
 	Now func() time.Time
 	// Observer receives the events of the relay. Default: none.
 	Observer Observer
+	// Shards are the names of the parts of the broker that fail independently, such as topics of
+	// several namespaces. ShardOf returns the index of the shard of a key, always the same one. It
+	// must be safe for concurrent use. Default: one shard without a name.
+	Shards  []string
+	ShardOf func(key string) int
 }
 
 // New returns a relay. decoder and publisher are required.
@@ -37,11 +42,22 @@ func New(decoder Decoder, publisher Publisher, opts *Options) (*Relay, error) {
 	if opts != nil {
 		r.opts = *opts
 	}
+	if len(r.opts.Shards) < 2 {
+		r.opts.Shards = []string{""}
+	}
+	if len(r.opts.Shards) > 1 && r.opts.ShardOf == nil {
+		return nil, errors.New("new relay: several shards need ShardOf")
+	}
 	if r.opts.Now == nil {
 		r.opts.Now = time.Now //nolint:forbidigo // the default of an option
 	}
 	r.pages.New = func() any { return new(page) }
-	r.breaker = breaker{now: r.opts.Now, probe: make(chan struct{}, 1), failing: make(map[string]keyFailure)}
+	for _, shard := range r.opts.Shards {
+		r.breakers = append(r.breakers, &breaker{
+			shard: shard, alone: len(r.opts.Shards) == 1,
+			now: r.opts.Now, probe: make(chan struct{}, 1), failing: make(map[string]keyFailure),
+		})
+	}
 	r.memory = newMemory()
 	return r, nil
 }

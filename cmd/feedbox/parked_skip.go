@@ -78,7 +78,9 @@ func (p *program) parkedAdoptCommand() *cobra.Command {
 Parked events belong to one processor; relays of another one refuse to start. Adopt them
 after a processor was renamed. All relays of the earlier name must have stopped. A new
 name has no positions: set FEEDBOX_RELAY_START, otherwise all stored events are sent
-again.`,
+again.
+
+It also records the shards of FEEDBOX_SERVICEBUS_SHARDS, the last step of their change.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
@@ -88,6 +90,11 @@ again.`,
 				}
 				if owner != "" && owner != cfg.Processor {
 					if err := p.confirm(yes, "The parked events of processor %s will belong to %s. Relays of %s must not run any more.", owner, cfg.Processor, owner); err != nil {
+						return err
+					}
+				}
+				if changed := o.ChangedShards(ctx); changed != nil {
+					if err := p.confirm(yes, "%s. All relays must have stopped, and all subscriptions of these topics must be empty.", changed); err != nil {
 						return err
 					}
 				}

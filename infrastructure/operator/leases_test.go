@@ -135,6 +135,50 @@ func TestDoctorShowsOtherProcessors(t *testing.T) {
 	}
 }
 
+// Other shards are adopted only after all relays have stopped and checkpointed, and nothing is sent to them
+// before.
+func TestShardsChangeOnlyWithoutOwners(t *testing.T) {
+	ids := []string{"feedboxmemory_db_coll.info", "feedboxmemory_db_coll..00-FF"}
+	o := newSharedStore(t, ids...)
+	if err := o.store.Claim(t.Context(), "feedbox", "a"); err != nil {
+		t.Fatal(err)
+	}
+	o.cfg.ServiceBus.Shards = []string{"a", "b"}
+	if got := texts(o.examineSharing(t.Context())); !strings.Contains(got, "shards of the broker failed: changed; the keys were divided among a, and the configuration has a,b") {
+		t.Errorf("doctor: %s", got)
+	}
+	o.broker = &Broker{Broker: relayport.Broker{Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
+		return &replayer{}, nil
+	}}}
+	if err := o.SendKey(t.Context(), &KeyReplay{}, nil); !isShardsError(err) {
+		t.Errorf("a replay: %v", err)
+	}
+	read, err := o.store.Leases.Read(t.Context(), ids[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(owner string) {
+		t.Helper()
+		read.Body = fmt.Appendf(nil, `{"id":%q,"version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":%s,"ContinuationToken":"\"0\"","properties":{}}`, ids[1], owner)
+		if read.ETag, err = o.store.Leases.Replace(t.Context(), read); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`"relay-1"`)
+	if _, err := o.Adopt(t.Context()); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "relay-1") {
+		t.Errorf("adopted while a relay owns a range: %v", err)
+	}
+	write("null")
+	if _, err := o.Adopt(t.Context()); err != nil || o.CheckShards(t.Context()) != nil {
+		t.Errorf("after all relays have stopped: %v, %v", err, o.CheckShards(t.Context()))
+	}
+}
+
+func isShardsError(err error) bool {
+	_, ok := errors.AsType[*relayport.ShardsError](err)
+	return ok
+}
+
 type silentLeases struct{ changefeed.LeaseStore }
 
 // List implements changefeed.LeaseStore.
@@ -194,7 +238,7 @@ func (p *replayer) Close(ctx context.Context) error {
 func TestReplayOfAKeyClosesItsPublisher(t *testing.T) {
 	for _, fail := range []error{nil, errors.New("cut")} {
 		p := &replayer{fail: fail}
-		o := Operator{broker: &Broker{Broker: relayport.Broker{Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
+		o := Operator{cfg: &config.Relay{}, broker: &Broker{Broker: relayport.Broker{Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
 			return p, nil
 		}}}}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -67,6 +67,9 @@ func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(e
 	if o.broker == nil {
 		return errNoBroker
 	}
+	if err := o.CheckShards(ctx); err != nil {
+		return err
+	}
 	publisher, err := o.broker.Open(slog.New(slog.DiscardHandler), func(context.Context, relay.BatchReport) {})
 	if err != nil {
 		return err

@@ -2,11 +2,14 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"feedbox/changefeed"
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/relay/relayport"
 )
 
@@ -50,9 +53,40 @@ func (o *Operator) OtherLeaseSets(ctx context.Context) ([]LeaseSet, error) {
 	return others, nil
 }
 
-// Adopt makes the configured processor the owner of the parked events.
+// Adopt makes the configured processor the owner of the parked events, and records the configured shards.
+// It refuses other shards with a fault.Conflict while a lease has an owner: a relay that runs sends to the
+// recorded ones, and one that was killed may have sent events after its checkpoint, which the next owner
+// sends again and the new topics do not drop.
 func (o *Operator) Adopt(ctx context.Context) (previous string, err error) {
-	return o.store.Adopt(ctx, o.cfg.Processor)
+	if changed := o.CheckShards(ctx); changed != nil {
+		if _, ok := errors.AsType[*relayport.ShardsError](changed); !ok {
+			return "", changed
+		}
+		leases, err := o.Leases.Leases(ctx)
+		if err != nil {
+			return "", err
+		}
+		for _, l := range leases {
+			if l.State == changefeed.LeaseLive && l.Owner != "" {
+				return "", fault.New(fault.Conflict, "relay_not_stopped", fmt.Sprintf("the relay %s owns ranges: stop all relays with SIGTERM. "+
+					"If it was killed, start a relay with the previous shards, wait until feedbox lag is 0, and stop it", l.Owner))
+			}
+		}
+	}
+	return o.store.Adopt(ctx, o.cfg.Processor, o.cfg.Shards()...)
+}
+
+// CheckShards returns a *relayport.ShardsError if the recorded shards of the broker are not those
+// configured.
+func (o *Operator) CheckShards(ctx context.Context) error {
+	return o.store.CheckShards(ctx, o.cfg.Shards())
+}
+
+// ChangedShards returns the error of CheckShards if the recorded shards are others, and nil also if the store
+// does not answer.
+func (o *Operator) ChangedShards(ctx context.Context) *relayport.ShardsError {
+	changed, _ := errors.AsType[*relayport.ShardsError](o.CheckShards(ctx))
+	return changed
 }
 
 // ParkedOwner returns the processor that owns the parked events, "" if none has claimed them.
@@ -66,6 +100,9 @@ func (o *Operator) examineSharing(ctx context.Context) (found []Finding) {
 	} else if owner != "" && owner != o.cfg.Processor {
 		refusal := &relayport.OwnedError{Owner: owner, Processor: o.cfg.Processor}
 		found = append(found, Fine("owner of parked events", "%s", owner).Is(FindingFailed, refusal.Error()))
+	}
+	if changed := o.ChangedShards(ctx); changed != nil {
+		found = append(found, Fine("shards of the broker", "changed").Is(FindingFailed, changed.Error()))
 	}
 	const check = "other lease sets"
 	others, err := o.OtherLeaseSets(ctx)

@@ -1,6 +1,9 @@
 package wiring
 
 import (
+	"context"
+	"errors"
+
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/doctor"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
@@ -32,23 +35,44 @@ type serviceBusBroker struct{}
 func (serviceBusBroker) name() string { return servicebus.BrokerName }
 
 func (serviceBusBroker) open(p Params, cfg *config.Relay, _ string) (operator.Broker, error) {
-	namespace, err := p.serviceBusNamespace(cfg.ServiceBus)
-	if err != nil {
+	clients, doctors, letters := map[string]*servicebus.Client{}, doctor.Namespaces{}, subscriber.Namespaces{}
+	// open connects to a namespace; the name of the default one is "".
+	open := func(name string) error {
+		one := cfg.ServiceBus.In(name)
+		namespace, err := p.serviceBusNamespace(one)
+		if err != nil {
+			return err
+		}
+		if clients[name], err = servicebus.NewClient(namespace); err != nil {
+			return err
+		}
+		doctors.Add(name, doctor.New(one, clients[name], namespace.Credential))
+		letters[name], err = subscriber.NewDeadLetters(namespace, one.Topic)
+		return err
+	}
+	if err := open(""); err != nil {
 		return operator.Broker{}, err
 	}
-	client, err := servicebus.NewClient(namespace)
-	if err != nil {
-		return operator.Broker{}, err
-	}
-	broker, err := servicebus.NewRelayBroker(client, &servicebus.RelayBrokerOptions{
+	o := &servicebus.RelayBrokerOptions{
 		Topic: cfg.ServiceBus.Topic, Topics: cfg.ServiceBus.TopicsBySubject(), Source: cfg.ServiceBus.Source, PackKeys: cfg.ServiceBus.PackKeys,
-	})
-	if err != nil {
-		return operator.Broker{}, err
 	}
-	letters, err := subscriber.NewDeadLetters(namespace, cfg.ServiceBus.Topic)
+	for _, s := range cfg.ServiceBus.ShardList() {
+		if clients[s.Namespace] == nil {
+			if err := open(s.Namespace); err != nil {
+				return operator.Broker{}, err
+			}
+		}
+		o.Shards = append(o.Shards, servicebus.Shard{Name: s.String(), Topic: s.Topic, Client: clients[s.Namespace]})
+	}
+	broker, err := servicebus.NewRelayBroker(clients[""], o)
 	return operator.Broker{
-		Broker: broker, Doctor: doctor.New(cfg.ServiceBus, client, namespace.Credential), Close: client.Close,
-		DeadLetters: letters,
+		Broker: broker, Doctor: doctors, DeadLetters: letters,
+		Close: func(ctx context.Context) error {
+			var errs []error
+			for _, client := range clients {
+				errs = append(errs, client.Close(ctx))
+			}
+			return errors.Join(errs...)
+		},
 	}, err
 }

@@ -4,11 +4,14 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,8 +21,10 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/jackc/pgx/v5"
 
+	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/broker/servicebus/subscriber"
@@ -267,5 +272,47 @@ func TestPasswordOfRDSIsSignedForTheServer(t *testing.T) {
 		if err != nil || !strings.Contains(token, part) {
 			t.Errorf("token %s without %s, %v", token, part, err)
 		}
+	}
+}
+
+// The broker of a relay has the configured shards, with a client for each namespace.
+func TestShardsOfTheConfiguration(t *testing.T) {
+	cfg, err := config.LoadRelay([]string{
+		"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_SERVICEBUS_SHARDS=e0,e1@b.example,e2@b.example",
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=Endpoint=sb://a.example/;SharedAccessKeyName=root;SharedAccessKey=a2V5",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dialed sync.Map
+	broker, err := serviceBusBroker{}.open(Params{Credential: tokens{}, ServiceBusDial: func(_ context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+		dialed.Store(args.Host, true)
+		return nil, errors.New("away")
+	}}, cfg, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(broker.Shards, cfg.Shards()) || broker.Destination != "contacts" {
+		t.Errorf("shards %v to %s", broker.Shards, broker.Destination)
+	}
+	publisher, err := broker.Open(slog.New(slog.DiscardHandler), func(context.Context, relay.BatchReport) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var groups []relay.Group
+	for i := range 20 {
+		key := fmt.Sprint("key-", i)
+		groups = append(groups, relay.Group{Key: key, Messages: []relay.Message{{ID: key, Key: key}}})
+	}
+	if err := publisher.Publish(t.Context(), groups); err == nil {
+		t.Error("published without a connection")
+	}
+	for _, host := range []string{"wss://a.example/$servicebus/websocket", "wss://b.example/$servicebus/websocket"} {
+		if _, ok := dialed.Load(host); !ok {
+			t.Errorf("%s was not dialed", host)
+		}
+	}
+	if err := errors.Join(publisher.Close(t.Context()), broker.Close(t.Context())); err != nil {
+		t.Error(err)
 	}
 }

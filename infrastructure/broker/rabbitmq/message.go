@@ -2,7 +2,6 @@ package rabbitmq
 
 import (
 	"fmt"
-	"hash/fnv"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -11,19 +10,14 @@ import (
 	"feedbox/infrastructure/broker/internal/publish"
 )
 
-// Slots is the number of slots of keys. It must never change, because the queues of existing groups are
-// bound to slots.
-const Slots = 256
+// Slots is the number of slots of keys. The queues of a group are bound to slots.
+const Slots = publish.Slots
 
 // textLimit is the maximum length of a property in bytes (a short string of AMQP 0-9-1).
 const textLimit = 255
 
-// Slot returns the slot of a key: the last byte of its FNV-1a hash of 32 bits.
-func Slot(key string) int {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(key)) // never fails
-	return int(h.Sum32() % Slots)
-}
+// Slot returns the slot of a key.
+func Slot(key string) int { return publish.Slot(key) }
 
 // slotNames are the routing keys.
 var slotNames = func() (names [Slots]string) {

@@ -51,6 +51,40 @@
 //   - Nothing is sent on a link after a canceled send, because the broker would treat it as the rest of
 //     the incomplete message.
 //
+// # Shards
+//
+//	relay ──▶ slot of the key ──┬─▶ 00 … 7f   events-0             one subscription of each consumer
+//	                            └─▶ 80 … ff   events-1@NAMESPACE   on every topic, one kit for each
+//
+// A namespace has a limited throughput, so the keys can be divided among several topics, also of several
+// namespaces (RelayBrokerOptions.Shards). There are always 256 slots; the slot is a byte of the FNV-1a hash
+// of the key, as with RabbitMQ. All events of a key go to one topic, so its session and the topic's
+// duplicate detection keep their guarantees. Topics by action stay in the default namespace.
+//
+// Each shard has a breaker of its own in the relay (package relay). An outage of one shard parks none of
+// its keys; their events wait. Keys of other shards are sent. Those that share a lane with a probe wait for
+// its end, at most the limits below. If so many events wait that a range reaches its limit for held keys
+// (package changefeed), its other keys wait, too.
+//
+// # Changing shards
+//
+// With another list, some keys go to other topics. A relay refuses to start with another list than the
+// recorded one, which is beside the parked events. The list is changed as follows. The order of each key is
+// kept, because no event is on a topic meanwhile.
+//
+//  1. Create the new topics and their subscriptions.
+//  2. Stop all relays with SIGTERM. Events stay in the store. If a relay was killed, start one with the old
+//     list, wait until the oldest unsent event of feedbox lag is younger than the kill, and stop it.
+//     Otherwise the events after its last checkpoint are sent again, and a new topic does not drop them.
+//  3. Wait until the subscriptions of the old topics are empty, including locked messages.
+//  4. Start a consumer for each subscription of the new topics.
+//  5. Set FEEDBOX_SERVICEBUS_SHARDS, run feedbox parked adopt, and start the relays. The command refuses
+//     while a lease has an owner.
+//
+// A message whose send was not answered before step 2, and which the topic had accepted, is on two topics
+// then. The consumer's inbox drops the second one. Parked keys need nothing: their events are sent to the
+// new topic of the key.
+//
 // The caller decides when to retry, except for the one retry after a link had ended.
 //
 // Limits: 15 s for a send, in which a message of 1 MB needs 0.6 Mbit/s; 30 s to connect and attach

@@ -74,7 +74,7 @@ func TestFailedKeyIsNotSentToOtherTopics(t *testing.T) {
 		}
 		return rejected("com.microsoft:server-busy")
 	}
-	topics := &Topics{fallback: publisherOver(t, fallback, nil), byAction: map[string]*Publisher{"Other": publisherOver(t, other, nil)}}
+	topics := &Topics{shards: []*Publisher{publisherOver(t, fallback, nil)}, byAction: map[string]*Publisher{"Other": publisherOver(t, other, nil)}}
 	groups := []relay.Group{group("a", 1, 1, 1), group("b", 1)}
 	groups[0].Messages[1].Action = "Other"
 	err := topics.Publish(t.Context(), groups)

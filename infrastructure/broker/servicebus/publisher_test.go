@@ -400,7 +400,7 @@ func TestTopicsCloseEveryLink(t *testing.T) {
 	for i, l := range links {
 		topics.byName[fmt.Sprint(i)] = publisherOver(t, l, nil)
 	}
-	topics.fallback = topics.byName["0"]
+	topics.shards = []*Publisher{topics.byName["0"]}
 	if err := topics.Close(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -428,7 +428,7 @@ func TestActionsShareTheLinkOfTheirTopic(t *testing.T) {
 		t.Fatal(err)
 	}
 	contacts, moves := links["contacts"], links["moves"]
-	if len(links) != 2 || topics.byAction["Changed"] != topics.fallback || topics.byAction["Moved"] != topics.byAction["Gone"] {
+	if len(links) != 2 || topics.byAction["Changed"] != topics.shards[0] || topics.byAction["Moved"] != topics.byAction["Gone"] {
 		t.Errorf("%d links, want one per topic", len(links))
 	}
 	if contacts.batches != 1 || contacts.alone != 0 || moves.alone != 2 {

@@ -11,12 +11,13 @@ import (
 	"feedbox/infrastructure/broker/internal/publish"
 )
 
-// Topics publishes events to several topics by their actions. It is safe for concurrent use.
+// Topics publishes events to several topics by their actions, and by their keys (Shard). It is safe for
+// concurrent use.
 //
 // The messages of a key keep their order across topics. Consecutive messages of one topic are sent
 // together, and those of the next topic after they were accepted.
 type Topics struct {
-	fallback *Publisher
+	shards   []*Publisher // of events without an entry in byAction; at least one
 	byAction map[string]*Publisher
 	byName   map[string]*Publisher // all publishers
 }
@@ -26,6 +27,12 @@ var _ relay.Publisher = (*Topics)(nil)
 // NewTopics returns a publisher that sends events with an action in byAction to that topic, and all other
 // events to topic. Every topic has the same options.
 func NewTopics(client *Client, topic string, byAction map[string]string, opts *PublisherOptions) (*Topics, error) {
+	return newTopics(client, []Shard{{Name: topic, Topic: topic}}, byAction, opts)
+}
+
+// newTopics is NewTopics with several shards in the place of topic. The client of a shard is the given one
+// by default.
+func newTopics(client *Client, shards []Shard, byAction map[string]string, opts *PublisherOptions) (*Topics, error) {
 	t := &Topics{byAction: map[string]*Publisher{}, byName: map[string]*Publisher{}}
 	open := func(name string) (_ *Publisher, err error) {
 		if t.byName[name] == nil {
@@ -34,8 +41,16 @@ func NewTopics(client *Client, topic string, byAction map[string]string, opts *P
 		return t.byName[name], err
 	}
 	var err error
-	if t.fallback, err = open(topic); err != nil {
-		return nil, err
+	for _, s := range shards {
+		p, err := NewPublisher(cmp.Or(s.Client, client), s.Topic, reportAs(s.Name, len(shards), opts))
+		if err != nil {
+			return nil, err
+		}
+		name := s.Topic
+		if cmp.Or(s.Client, client) != client {
+			name = "@" + s.Name // no topic of this namespace
+		}
+		t.shards, t.byName[name] = append(t.shards, p), p
 	}
 	for action, name := range byAction {
 		if t.byAction[action], err = open(name); err != nil {
@@ -92,7 +107,9 @@ func (t *Topics) next(groups []relay.Group, results []relay.KeyError) map[*Publi
 	return runs
 }
 
-func (t *Topics) of(m relay.Message) *Publisher { return cmp.Or(t.byAction[m.Action], t.fallback) }
+func (t *Topics) of(m relay.Message) *Publisher {
+	return cmp.Or(t.byAction[m.Action], t.shards[shardOf(m.Key, len(t.shards))])
+}
 
 // Close closes the links. Running calls of Publish fail.
 func (t *Topics) Close(ctx context.Context) error {

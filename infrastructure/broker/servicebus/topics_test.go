@@ -1,7 +1,12 @@
 package servicebus_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
 	"testing"
 
 	"feedbox/application/relay"
@@ -41,5 +46,103 @@ func TestKeyKeepsItsOrderAcrossTopics(t *testing.T) {
 	}
 	if err := topics.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The shard of a key must never change, because a running system would overtake its own events.
+func TestShardOfAKeyIsStable(t *testing.T) {
+	server := busemu.StartT(t, nil)
+	client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: server.ConnectionString()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close(t.Context()) }()
+	for n, want := range map[int]string{1: "000000", 2: "101001", 3: "202001", 256: ""} {
+		o := &servicebus.RelayBrokerOptions{Topic: "all"}
+		for i := range n {
+			o.Shards = append(o.Shards, servicebus.Shard{Name: fmt.Sprint(i), Topic: fmt.Sprint(i)})
+		}
+		b, err := servicebus.NewRelayBroker(client, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, counts := "", make([]int, n)
+		for i := range 60_000 {
+			shard := b.ShardOf(fmt.Sprint("key-", i))
+			if counts[shard]++; i < 6 {
+				got += fmt.Sprint(shard)
+			}
+		}
+		if want != "" && got != want || slices.Min(counts)*10 < 60_000/n*7 || len(b.Shards) != n {
+			t.Errorf("%d shards: the first keys have %s, want %s; keys of each: %v", n, got, want, counts)
+		}
+	}
+	for _, shards := range [][]servicebus.Shard{{{Name: "a"}}, {{Topic: "a"}}, {{Name: "a", Topic: "a"}, {Name: "a", Topic: "b"}}, {{Name: "a", Topic: "a"}, {Name: "b", Topic: "a"}}, make([]servicebus.Shard, 257)} {
+		if _, err := servicebus.NewRelayBroker(client, &servicebus.RelayBrokerOptions{Topic: "all", Shards: shards}); err == nil {
+			t.Errorf("accepted %v", shards[:1])
+		}
+	}
+}
+
+// Shards may be topics of the same name in two namespaces. An exception by action goes to the default
+// namespace, in the order of the key.
+func TestKeysAreDividedAmongNamespaces(t *testing.T) {
+	var clients []*servicebus.Client
+	var servers []*busemu.Server
+	for range 2 {
+		topics := []busemu.Topic{{Name: "events", Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}}}, {Name: "audit", Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}}}}
+		server := busemu.StartT(t, &busemu.Options{Topology: &busemu.Topology{Topics: topics}})
+		client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: server.ConnectionString()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Close(t.Context()) }()
+		clients, servers = append(clients, client), append(servers, server)
+	}
+	b, err := servicebus.NewRelayBroker(clients[0], &servicebus.RelayBrokerOptions{
+		Topic: "all", Topics: map[string]string{"Other": "audit"},
+		Shards: []servicebus.Shard{{Name: "events", Topic: "events"}, {Name: "events@2", Topic: "events", Client: clients[1]}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	accepted := map[string]int{}
+	publisher, err := b.Open(slog.New(slog.DiscardHandler), func(_ context.Context, r relay.BatchReport) {
+		mu.Lock()
+		defer mu.Unlock()
+		accepted[r.Shard] += r.Accepted
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var groups []relay.Group
+	want := [2]int{}
+	for i := range 20 {
+		key := fmt.Sprint("key-", i)
+		want[b.ShardOf(key)] += 2
+		groups = append(groups, relay.Group{Key: key, Messages: []relay.Message{
+			{ID: key + "a", Key: key, Action: "E", Body: []byte(`{}`)}, {ID: key + "b", Key: key, Action: "Other", Body: []byte(`{}`)}, {ID: key + "c", Key: key, Action: "E", Body: []byte(`{}`)},
+		}})
+	}
+	if err := errors.Join(publisher.Publish(t.Context(), groups), publisher.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for i, server := range servers {
+		messages, err := server.Peek("events/subscriptions/all", 100)
+		if err != nil || len(messages) != want[i] || want[i] == 0 {
+			t.Errorf("namespace %d has %d messages, want %d; %v", i, len(messages), want[i], err)
+		}
+		for _, m := range messages {
+			if m.Session == nil || b.ShardOf(*m.Session) != i || m.Properties["cloudEvents_source"] != "/all" {
+				t.Errorf("namespace %d has %+v", i, m)
+			}
+		}
+		if other, err := server.Peek("audit/subscriptions/all", 100); err != nil || len(other) != 20*(1-i) {
+			t.Errorf("namespace %d has %d messages by action, %v", i, len(other), err)
+		}
+	}
+	if accepted["events"] != want[0] || accepted["events@2"] != want[1] || accepted[""] != 20 {
+		t.Errorf("reports: %v, want %v", accepted, want)
 	}
 }

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"net/url"
@@ -183,6 +184,20 @@ func checkTopics(report *report, c ServiceBus) {
 			return
 		}
 		seen[subject] = true
+	}
+}
+
+// checkShards refuses entries that name no topic, no host, or a topic twice.
+func checkShards(report *report, c ServiceBus) {
+	const name, most = "FEEDBOX_SERVICEBUS_SHARDS", 256 // slots of keys
+	seen := map[Shard]bool{}
+	for i, s := range c.ShardList() {
+		same := Shard{s.Topic, cmp.Or(s.Namespace, c.Namespace)}
+		if s.Topic == "" || strings.HasSuffix(strings.TrimSpace(c.Shards[i]), "@") || strings.ContainsAny(s.Namespace, ":/@ ") || seen[same] || i >= most {
+			report.add(name, fmt.Sprintf("%q is not a topic, each topic once and at most %d", c.Shards[i], most), "write for example events-0,events-1@contoso-2.servicebus.windows.net")
+			return
+		}
+		seen[same] = true
 	}
 }
 

@@ -72,8 +72,48 @@ type ServiceBus struct {
 	Namespace        string   `env:"NAMESPACE" doc:"host name of the namespace, for example contoso.servicebus.windows.net, used with DefaultAzureCredential"`
 	Topic            string   `env:"TOPIC" envDefault:"contacts" doc:"topic that receives the events"`
 	Topics           []string `env:"TOPICS" doc:"topics of events with some subjects, as subject=topic, separated by commas; default FEEDBOX_SERVICEBUS_TOPIC for all"`
+	Shards           []string `env:"SHARDS" doc:"topics that share the keys by a stable hash, in the place of FEEDBOX_SERVICEBUS_TOPIC, separated by commas; TOPIC, or TOPIC@NAMESPACE in another namespace, used with DefaultAzureCredential; another list needs the procedure in cmd/feedbox/README.md"`
 	Source           string   `env:"SOURCE" doc:"CloudEvents attribute source of the messages; default / and the name of the topic"`
 	PackKeys         bool     `env:"PACK_KEYS" envDefault:"false" doc:"put events of several keys into one batch: much faster, for topics without partitions"`
+}
+
+// Shard is an entry of Shards. Namespace is empty for the default one.
+type Shard struct{ Topic, Namespace string }
+
+// String returns the entry as it is written.
+func (s Shard) String() string {
+	if s.Namespace == "" {
+		return s.Topic
+	}
+	return s.Topic + "@" + s.Namespace
+}
+
+// ShardList returns Shards without spaces.
+func (s ServiceBus) ShardList() []Shard {
+	var list []Shard
+	for _, entry := range s.Shards {
+		topic, namespace, _ := strings.Cut(strings.TrimSpace(entry), "@")
+		list = append(list, Shard{topic, namespace})
+	}
+	return list
+}
+
+// In returns the configuration of a namespace of Shards, with its topics; "" is the default one.
+func (s ServiceBus) In(namespace string) ServiceBus {
+	one, shards := s, s.ShardList()
+	one.Shards = nil
+	for _, shard := range shards {
+		if shard.Namespace == namespace {
+			one.Shards = append(one.Shards, shard.Topic)
+		}
+	}
+	if namespace != "" {
+		one.ConnectionString, one.Namespace, one.Topics = Secret{}, namespace, nil
+	}
+	if len(shards) > 0 {
+		one.Topic = "" // it has no events
+	}
+	return one
 }
 
 // IsSet reports whether exactly one way to reach the namespace is configured.

@@ -72,6 +72,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 	case BrokerServiceBus:
 		checkServiceBus(report, c.ServiceBus)
 		checkTopics(report, c.ServiceBus)
+		checkShards(report, c.ServiceBus)
 	case BrokerRabbitMQ:
 		checkRabbitMQ(report, c.RabbitMQ)
 	case BrokerSQS:
@@ -175,6 +176,17 @@ func (c *Relay) HasBroker() bool {
 	default:
 		return false
 	}
+}
+
+// Shards returns the names of the broker's shards, none for a single topic.
+func (c *Relay) Shards() []string {
+	var names []string
+	if c.Broker.Kind == BrokerServiceBus {
+		for _, s := range c.ServiceBus.ShardList() {
+			names = append(names, s.String())
+		}
+	}
+	return names
 }
 
 // Start is the position at which the relay begins to read a container without

@@ -307,3 +307,26 @@ func TestWrongReceiversAreRefused(t *testing.T) {
 		}
 	}
 }
+
+func TestShardsAreChecked(t *testing.T) {
+	for text, valid := range map[string]bool{
+		"events-0": true, "events-0, events-1@b.example ,events-1": true, "": true,
+		"a,a": false, "a,,b": false, "a@": false, "@b.example": false, "a@sb://b.example": false, "a@b@c": false, "a,a@a.example": false,
+	} {
+		c, err := config.LoadRelay([]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_SERVICEBUS_NAMESPACE=a.example", "FEEDBOX_SERVICEBUS_SHARDS=" + text})
+		if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "FEEDBOX_SERVICEBUS_SHARDS") {
+			t.Errorf("%q: %v", text, err)
+		}
+		if valid && strings.Join(c.Shards(), ",") != strings.ReplaceAll(text, " ", "") {
+			t.Errorf("%q is read as %v", text, c.Shards())
+		}
+	}
+	c := config.ServiceBus{Namespace: "a.example", Topic: "all", Topics: []string{"X=audit"}, Shards: []string{"e0", "e1@b.example"}}
+	if own, other := c.In(""), c.In("b.example"); own.Topic != "" || !slices.Equal(own.Shards, []string{"e0"}) || own.Namespace != "a.example" || len(own.Topics) != 1 ||
+		other.Topic != "" || !slices.Equal(other.Shards, []string{"e1"}) || other.Namespace != "b.example" || other.Topics != nil {
+		t.Errorf("the namespaces: %+v, %+v", own, other)
+	}
+	if c.Shards = nil; c.In("").Topic != "all" {
+		t.Error("without shards the topic is not examined")
+	}
+}

@@ -19,26 +19,44 @@ import (
 type Dependency struct {
 	now func() time.Time
 
-	mu       sync.Mutex // guards what follows
-	answered time.Time  // the last answer; zero if there was none
-	since    time.Time  // the first failure after it; zero if it answers
-	failed   time.Time  // the last failure
-	err      error      // of the last failure
+	mu       sync.Mutex           // guards what follows
+	answered time.Time            // the last answer; zero if there was none
+	since    time.Time            // the first failure after it; zero if it answers
+	failed   time.Time            // the last failure
+	err      error                // of the last failure
+	shards   map[string]time.Time // last failure of each shard that has not answered since
 }
 
 // Note records the outcome of a use. A use that its caller cancelled says nothing about the
 // service, so it is ignored.
-func (d *Dependency) Note(err error) {
+func (d *Dependency) Note(err error) { d.note("", err) }
+
+// note is Note for one shard of a service. The service answers only if all of its shards do, because
+// otherwise the answers of one would hide the failure of another. A failure of a shard that was not
+// used since counts no longer: another process has its keys.
+func (d *Dependency) note(shard string, err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err == nil {
+		delete(d.shards, shard)
+		for _, failed := range d.shards {
+			if d.now().Sub(failed) <= abandoned {
+				return
+			}
+		}
 		d.answered, d.since, d.err = d.now(), time.Time{}, nil
 		return
 	}
 	d.failed, d.err = d.now(), err
+	if shard != "" {
+		if d.shards == nil {
+			d.shards = map[string]time.Time{}
+		}
+		d.shards[shard] = d.failed
+	}
 	if d.since.IsZero() {
 		d.since = d.failed
 	}
@@ -54,9 +72,9 @@ func (d *Dependency) Batch(r relay.BatchReport) {
 	refused := classified && e.Class == relay.Refused
 	switch {
 	case r.Err == nil, refused && (r.Accepted > 0 || r.Messages > 0 && !e.Ambiguous):
-		d.Note(nil)
+		d.note(r.Shard, nil)
 	case classified && !refused:
-		d.Note(r.Err)
+		d.note(r.Shard, r.Err)
 	}
 }
 
@@ -64,7 +82,7 @@ func (d *Dependency) Batch(r relay.BatchReport) {
 func (d *Dependency) Pauses(next relay.Observer) relay.Observer {
 	paused := next.Paused
 	next.Paused = func(ctx context.Context, p relay.Pause) {
-		d.Note(p.Err)
+		d.note(p.Shard, p.Err)
 		paused(ctx, p)
 	}
 	return next

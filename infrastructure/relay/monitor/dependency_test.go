@@ -223,3 +223,28 @@ func TestRelayIsNotReadyWhileTheFeedIsSilent(t *testing.T) {
 		t.Errorf("after a reply: %v", err)
 	}
 }
+
+// The answers of one shard do not hide the failure of another, and a failure whose keys moved to another
+// process does not hide the answers of the rest.
+func TestBrokerAnswersIfAllShardsDo(t *testing.T) {
+	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	d := NewDependencies(func() time.Time { return now }, "b")["b"]
+	want := func(when string, failing bool) {
+		t.Helper()
+		if d.Failing() != failing {
+			t.Errorf("%s: failing %t", when, !failing)
+		}
+	}
+	down := &relay.Error{Class: relay.Outage, Reason: "busy"}
+	d.Batch(relay.BatchReport{Shard: "x", Err: down})
+	d.Batch(relay.BatchReport{Shard: "y", Messages: 1, Accepted: 1})
+	want("x is away", true)
+	d.Batch(relay.BatchReport{Shard: "x", Messages: 1, Accepted: 1})
+	want("both answer", false)
+	d.Pauses(relay.Observer{Paused: func(context.Context, relay.Pause) {}}).Paused(t.Context(), relay.Pause{Shard: "y", Err: down})
+	d.Batch(relay.BatchReport{Shard: "x", Messages: 1, Accepted: 1})
+	want("y is paused", true)
+	now = now.Add(abandoned + time.Second)
+	d.Batch(relay.BatchReport{Shard: "x", Messages: 1, Accepted: 1})
+	want("y was not used since", false)
+}

@@ -55,6 +55,10 @@ var findings = map[string]struct{ message, next string }{
 func RelayLog(log *slog.Logger) relay.Observer {
 	return relay.Observer{
 		Paused: func(ctx context.Context, p relay.Pause) {
+			log := log
+			if p.Shard != "" {
+				log = log.With("shard", p.Shard)
+			}
 			log.WarnContext(ctx, "publishing paused: broker unavailable", "until", p.Until,
 				"class", relay.ClassOf(p.Err).String(), "reason", relay.ReasonOf(p.Err), "error", p.Err)
 		},

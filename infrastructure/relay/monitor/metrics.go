@@ -17,6 +17,7 @@ import (
 // OpenTelemetry semantic conventions for messaging; outbox.* are our own.
 type Metrics struct {
 	destination metric.MeasurementOption
+	shards      map[string]metric.MeasurementOption // the destination of each; empty without shards
 
 	sent       metric.Int64Counter     // messages the broker accepted
 	sendTook   metric.Float64Histogram // one batch, until the broker's answer
@@ -42,12 +43,20 @@ var secondBuckets = metric.WithExplicitBucketBoundaries(0.0005, 0.001, 0.0025, 0
 var windowBuckets = metric.WithExplicitBucketBoundaries(1, 5, 20, 60, 300, 600, 1800, 3600, 21600, 86400, 604800)
 
 // NewMetrics creates the instruments of a relay. system and destination are named as in the
-// semantic conventions for messaging.
-func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metrics, error) {
+// semantic conventions for messaging. The destination of a batch is its shard if there are several.
+func NewMetrics(meters metric.MeterProvider, system, destination string, shards ...string) (*Metrics, error) {
 	meter := meters.Meter("feedbox/relay")
-	m := &Metrics{destination: metric.WithAttributes(
-		attribute.String("messaging.system", system), attribute.String("messaging.destination.name", destination),
-	)}
+	named := func(destination string) metric.MeasurementOption {
+		return metric.WithAttributes(
+			attribute.String("messaging.system", system), attribute.String("messaging.destination.name", destination),
+		)
+	}
+	m := &Metrics{destination: named(destination), shards: map[string]metric.MeasurementOption{}}
+	if len(shards) > 1 {
+		for _, shard := range shards {
+			m.shards[shard] = named(shard)
+		}
+	}
 	var errs []error
 	count := func(into *metric.Int64Counter, name, unit, description string) {
 		var err error
@@ -90,6 +99,9 @@ func NewMetrics(meters metric.MeterProvider, system, destination string) (*Metri
 func (m *Metrics) zero() {
 	ctx := context.Background() //nolint:forbidigo // constructors have none; nothing here blocks
 	m.sent.Add(ctx, 0, m.destination)
+	for _, shard := range m.shards {
+		m.sent.Add(ctx, 0, shard)
+	}
 	for _, c := range []metric.Int64Counter{m.suspected, m.parked, m.expired, m.retries, m.unread} {
 		c.Add(ctx, 0)
 	}
@@ -109,12 +121,16 @@ func (m *Metrics) moved(changes, leases int64, kind string) {
 // Batch counts a batch of the publisher. error.type has the reason of a failure, such as
 // "send_timeout".
 func (m *Metrics) Batch(ctx context.Context, r relay.BatchReport) {
-	m.sent.Add(ctx, int64(r.Accepted), m.destination)
+	destination, ok := m.shards[r.Shard]
+	if !ok {
+		destination = m.destination
+	}
+	m.sent.Add(ctx, int64(r.Accepted), destination)
 	if r.Err != nil {
-		m.sendTook.Record(ctx, r.Took.Seconds(), m.destination, metric.WithAttributes(attribute.String("error.type", relay.ReasonOf(r.Err))))
+		m.sendTook.Record(ctx, r.Took.Seconds(), destination, metric.WithAttributes(attribute.String("error.type", relay.ReasonOf(r.Err))))
 		return
 	}
-	m.sendTook.Record(ctx, r.Took.Seconds(), m.destination)
+	m.sendTook.Record(ctx, r.Took.Seconds(), destination)
 }
 
 // Hooks adds counting to the relay's hooks.

@@ -8,7 +8,7 @@ import (
 	"feedbox/application/relay"
 )
 
-// Broker receives the events. All fields are required.
+// Broker receives the events. All fields but Shards and ShardOf are required.
 type Broker struct {
 	// Name identifies the broker in metrics of dependencies and in probes, such as
 	// "serviceBus".
@@ -16,6 +16,11 @@ type Broker struct {
 	// System and Destination are its attributes in metrics of messages, by the semantic
 	// conventions of OpenTelemetry: for example "servicebus" and the name of the topic.
 	System, Destination string
+	// Shards are the names of the parts that each receive the events of some keys and fail
+	// independently, such as topics of several namespaces. ShardOf returns the index of the shard of
+	// a key. Default: the broker has no shards.
+	Shards  []string
+	ShardOf func(key string) int
 	// Open returns a publisher, which calls sent after each batch. It does no I/O.
 	Open func(log *slog.Logger, sent func(ctx context.Context, r relay.BatchReport)) (Publisher, error)
 }

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"feedbox/changefeed"
@@ -23,6 +25,11 @@ import (
 //	                       Claim of B: OwnedError
 //
 // Parked events from before the marker belong to the first relay that starts.
+//
+// The marker also has the list of the broker's shards. With another list, some keys move to other
+// topics, where their events overtake those that consumers have not handled yet. So a relay with
+// another list refuses to start, until an operator has followed the procedure and adopts the list.
+// A marker without a list is that of a broker without shards.
 
 // ownerID is the id of the marker. No lease has it, because the ids of leases contain a dot.
 const ownerID = "$owner"
@@ -35,6 +42,7 @@ type owner struct {
 	ID        string    `json:"id"`
 	Type      string    `json:"type"`
 	Processor string    `json:"processor"`
+	Shards    []string  `json:"shards,omitempty"`
 	At        time.Time `json:"at"`
 }
 
@@ -48,66 +56,96 @@ func (e *OwnedError) Error() string {
 		e.Owner, e.Processor, e.Processor, e.Owner, e.Owner, e.Processor)
 }
 
-// Claim makes a processor the owner of the parked events, unless another is: then the error is an
-// *OwnedError. Faults: Unavailable if the store did not answer.
-func (s *Store) Claim(ctx context.Context, processor string) error {
+// ShardsError reports that events were sent to other shards. An empty list means the topic alone.
+type ShardsError struct{ Recorded, Configured []string }
+
+// Error implements error.
+func (e *ShardsError) Error() string {
+	list := func(shards []string) string {
+		if len(shards) == 0 {
+			return "one topic"
+		}
+		return strings.Join(shards, ",")
+	}
+	return fmt.Sprintf("the keys were divided among %s, and the configuration has %s: events of some keys would overtake earlier ones on another topic. "+
+		"Restore the configuration, or follow Changing shards in the package documentation of feedbox/infrastructure/broker/servicebus, which ends with feedbox parked adopt",
+		list(e.Recorded), list(e.Configured))
+}
+
+// CheckShards returns a *ShardsError if the recorded shards are others.
+func (s *Store) CheckShards(ctx context.Context, shards []string) error {
+	known, _, err := s.readOwner(ctx)
+	if err == nil && known.Processor != "" && !slices.Equal(known.Shards, shards) {
+		err = &ShardsError{Recorded: known.Shards, Configured: shards}
+	}
+	return err
+}
+
+// Claim makes a processor the owner of the parked events and records the shards, unless others are
+// recorded: then the error is an *OwnedError or a *ShardsError. Faults: Unavailable if the store did
+// not answer.
+func (s *Store) Claim(ctx context.Context, processor string, shards ...string) error {
 	for range claimTries {
 		known, _, err := s.readOwner(ctx)
 		switch {
 		case err != nil:
 			return err
-		case known == processor || s.Markers == nil:
+		case s.Markers == nil:
 			return nil
-		case known != "":
-			return &OwnedError{Owner: known, Processor: processor}
+		case known.Processor != "" && known.Processor != processor:
+			return &OwnedError{Owner: known.Processor, Processor: processor}
+		case known.Processor != "" && !slices.Equal(known.Shards, shards):
+			return &ShardsError{Recorded: known.Shards, Configured: shards}
+		case known.Processor != "":
+			return nil
 		}
-		if err := s.writeOwner(ctx, processor, ""); !errors.Is(err, changefeed.ErrExists) {
+		if err := s.writeOwner(ctx, processor, shards, ""); !errors.Is(err, changefeed.ErrExists) {
 			return err
 		}
 	}
 	return fault.New(fault.Unavailable, "store_unavailable", "the replicas do not agree yet who owns the parked events; try again")
 }
 
-// Adopt makes a processor the owner of the parked events and returns the previous one, which is
-// empty if there was none.
-func (s *Store) Adopt(ctx context.Context, processor string) (previous string, err error) {
+// Adopt makes a processor the owner of the parked events, records the shards, and returns the
+// previous owner, which is empty if there was none.
+func (s *Store) Adopt(ctx context.Context, processor string, shards ...string) (previous string, err error) {
 	if s.Markers == nil {
 		return "", fmt.Errorf("the store %s records no owner of its parked events: %w", s.Name, errors.ErrUnsupported)
 	}
-	previous, etag, err := s.readOwner(ctx)
-	if err != nil || previous == processor {
-		return previous, err
+	known, etag, err := s.readOwner(ctx)
+	if err != nil || known.Processor == processor && slices.Equal(known.Shards, shards) {
+		return known.Processor, err
 	}
-	return previous, s.writeOwner(ctx, processor, etag)
+	return known.Processor, s.writeOwner(ctx, processor, shards, etag)
 }
 
 // Owner returns the processor that owns the parked events, "" if none has claimed them.
 func (s *Store) Owner(ctx context.Context) (string, error) {
 	known, _, err := s.readOwner(ctx)
-	return known, err
+	return known.Processor, err
 }
 
-func (s *Store) readOwner(ctx context.Context) (processor, etag string, err error) {
+// readOwner returns the marker, the zero owner if there is none.
+func (s *Store) readOwner(ctx context.Context) (o owner, etag string, err error) {
 	if s.Markers == nil {
-		return "", "", nil
+		return o, "", nil
 	}
 	record, err := s.Markers.Read(ctx, ownerID)
 	if errors.Is(err, changefeed.ErrNotFound) {
-		return "", "", nil
+		return o, "", nil
 	}
 	if err != nil {
-		return "", "", ownerFault("read", err)
+		return o, "", ownerFault("read", err)
 	}
-	var o owner
 	if err := json.Unmarshal(record.Body, &o); err != nil || o.Processor == "" {
-		return "", "", fmt.Errorf("the marker %s of the parked events names no processor (%w): run feedbox parked adopt", ownerID, errors.Join(err, errors.New("damaged")))
+		return owner{}, "", fmt.Errorf("the marker %s of the parked events names no processor (%w): run feedbox parked adopt", ownerID, errors.Join(err, errors.New("damaged")))
 	}
-	return o.Processor, record.ETag, nil
+	return o, record.ETag, nil
 }
 
 // writeOwner creates the marker, or replaces the one with an ETag.
-func (s *Store) writeOwner(ctx context.Context, processor, etag string) error {
-	body, err := json.Marshal(owner{ID: ownerID, Type: "owner", Processor: processor, At: time.Now().UTC()})
+func (s *Store) writeOwner(ctx context.Context, processor string, shards []string, etag string) error {
+	body, err := json.Marshal(owner{ID: ownerID, Type: "owner", Processor: processor, Shards: shards, At: time.Now().UTC()})
 	if err != nil {
 		return fmt.Errorf("encode the owner of the parked events: %w", err)
 	}

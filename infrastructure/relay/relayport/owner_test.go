@@ -109,3 +109,29 @@ func TestUnreadableOwnerIsNotNoOwner(t *testing.T) {
 		t.Errorf("adopt in a store without markers: %v", err)
 	}
 }
+
+// A relay with other shards would send events before earlier ones of their keys are handled.
+func TestOtherShardsAreRefusedUntilTheyAreAdopted(t *testing.T) {
+	t.Parallel()
+	for _, c := range [][2][]string{{nil, {"a", "b"}}, {{"a", "b"}, nil}, {{"a", "b"}, {"a", "b", "c"}}, {{"a", "b"}, {"b", "a"}}} {
+		s, before, after := &relayport.Store{Name: "memory", Markers: memstore.New(nil)}, c[0], c[1]
+		for range 2 { // start and restart
+			if err := s.Claim(t.Context(), "one", before...); err != nil {
+				t.Errorf("%v: %v", before, err)
+			}
+		}
+		changed, ok := errors.AsType[*relayport.ShardsError](s.Claim(t.Context(), "one", after...))
+		if !ok || !strings.Contains(changed.Error(), "feedbox parked adopt") {
+			t.Errorf("%v to %v: %v", before, after, changed)
+		}
+		if _, err := s.Adopt(t.Context(), "one", after...); err != nil {
+			t.Errorf("adopt %v: %v", after, err)
+		}
+		if err := s.Claim(t.Context(), "one", after...); err != nil {
+			t.Errorf("%v after the adoption: %v", after, err)
+		}
+		if err := s.CheckShards(t.Context(), before); !errors.As(err, &changed) {
+			t.Errorf("%v after the adoption of %v: %v", before, after, err)
+		}
+	}
+}

@@ -16,7 +16,8 @@ const closeTimeout = 2 * time.Second
 
 var errNotNew = errors.New("relayservice: the Service is not made by New")
 
-// Verify checks the store, and that its parked events belong to this processor. Its error names
+// Verify checks the store, that its parked events belong to this processor, and that the broker has the
+// recorded shards. Its error names
 // everything missing or wrong; faults Unavailable and Throttled mean that the store did not
 // answer.
 func (s *Service) Verify(ctx context.Context) error {
@@ -26,7 +27,7 @@ func (s *Service) Verify(ctx context.Context) error {
 	if err := s.store.Verify(ctx); err != nil {
 		return err
 	}
-	return s.store.Claim(ctx, s.options.Processor)
+	return s.store.Claim(ctx, s.options.Processor, s.shards...)
 }
 
 // Run verifies the store and relays until ctx ends, then stops in the order that the package

@@ -26,6 +26,7 @@ const retryMax = 5 * time.Second
 type Service struct {
 	store     relayport.Store
 	options   Options
+	shards    []string // of the broker
 	publisher relayport.Publisher
 	processor *changefeed.Processor
 	drainer   *relay.Drainer
@@ -39,8 +40,8 @@ func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, 
 	if err := errors.Join(store.Check(), broker.Check(), err); err != nil {
 		return nil, err
 	}
-	s := &Service{store: store, options: options, health: monitor.NewHealth(time.Now)}
-	metrics, err := monitor.NewMetrics(options.Meters, broker.System, broker.Destination)
+	s := &Service{store: store, options: options, shards: broker.Shards, health: monitor.NewHealth(time.Now)}
+	metrics, err := monitor.NewMetrics(options.Meters, broker.System, broker.Destination, broker.Shards...)
 	if err != nil {
 		return nil, err
 	}
@@ -64,7 +65,7 @@ func (s *Service) assemble(metrics *monitor.Metrics, broker *relayport.Broker) e
 	s.parked = &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log}
 	publisher := monitor.Traced(s.publisher, s.options.Tracers, broker.System, broker.Destination)
 	r, err := relay.New(s.store.Decoder, metrics.Timed(publisher, time.Now), &relay.Options{
-		Parked: lot, Now: time.Now, Observer: metrics.Hooks(s.options.Needs[broker.Name].Pauses(monitor.RelayLog(log)), time.Now),
+		Shards: broker.Shards, ShardOf: broker.ShardOf, Parked: lot, Now: time.Now, Observer: metrics.Hooks(s.options.Needs[broker.Name].Pauses(monitor.RelayLog(log)), time.Now),
 	})
 	if err != nil {
 		return err

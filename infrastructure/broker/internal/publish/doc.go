@@ -1,3 +1,3 @@
-// Package publish contains what the publishers of all brokers share: the rules that classify errors,
-// the result and the report of a call, and the properties of a message.
+// Package publish contains the common parts of the publishers of all brokers: the rules that classify errors,
+// the result and the report of a call, the properties of a message, and the slots of keys.
 package publish

@@ -1,10 +1,22 @@
 package publish
 
 import (
+	"hash/fnv"
 	"time"
 
 	"feedbox/application/relay"
 )
+
+// Slots is the number of slots of keys. It must never change, because queues and topics of running systems
+// are chosen by slots.
+const Slots = 256
+
+// Slot returns the slot of a key: the last byte of its FNV-1a hash of 32 bits.
+func Slot(key string) int {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(key)) // never fails
+	return int(h.Sum32() % Slots)
+}
 
 // Rule is an entry of a publisher's error table: the class and reason that the relay sees.
 type Rule struct {

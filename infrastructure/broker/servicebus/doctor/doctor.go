@@ -2,6 +2,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"net"
@@ -39,11 +40,68 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, management string
 	}
 }
 
-// topics returns all topics of events, the default one first.
+// topics returns all topics of events, the default one or the shards first.
 func (d *Doctor) topics() []string {
+	first := d.cfg.Shards
+	if d.cfg.Topic != "" {
+		first = []string{d.cfg.Topic}
+	}
 	all := slices.Sorted(maps.Values(d.cfg.TopicsBySubject()))
-	all = slices.DeleteFunc(slices.Compact(all), func(topic string) bool { return topic == d.cfg.Topic })
-	return append([]string{d.cfg.Topic}, all...)
+	all = slices.DeleteFunc(slices.Compact(all), func(topic string) bool { return slices.Contains(first, topic) })
+	return slices.Concat(first, all)
+}
+
+// Namespaces is the doctor of several namespaces by their names. The name of the default one is "".
+type Namespaces map[string]*Doctor
+
+// Add adds the doctor of a namespace, unless it has no topics of events.
+func (n Namespaces) Add(name string, d *Doctor) {
+	if len(d.topics()) > 0 {
+		n[name] = d
+	}
+}
+
+// Examine implements operator.BrokerDoctor.
+func (n Namespaces) Examine(step func(operator.Examination) bool, management string, resend time.Duration) {
+	for _, name := range slices.Sorted(maps.Keys(n)) {
+		n[name].Examine(step, n.management(name, management), resend)
+	}
+}
+
+// Window implements operator.BrokerDoctor.
+func (n Namespaces) Window(ctx context.Context, management string) operator.Window {
+	var windows []operator.Window
+	for name, d := range n {
+		windows = append(windows, d.Window(ctx, n.management(name, management)))
+	}
+	return slices.MinFunc(windows, func(a, b operator.Window) int { return cmp.Compare(a.Length, b.Length) })
+}
+
+// Consumers implements operator.BrokerDoctor. Those of a namespace with a name are TOPIC@NAMESPACE/NAME.
+func (n Namespaces) Consumers(ctx context.Context, management string) ([]string, error) {
+	var all []string
+	for _, namespace := range slices.Sorted(maps.Keys(n)) {
+		consumers, err := n[namespace].Consumers(ctx, n.management(namespace, management))
+		if err != nil {
+			return nil, err
+		}
+		for _, consumer := range consumers {
+			if topic, name, _ := strings.Cut(consumer, "/"); namespace != "" {
+				consumer = topic + "@" + namespace + "/" + name
+			}
+			all = append(all, consumer)
+		}
+	}
+	return all, nil
+}
+
+// management returns the address of the management API, which is configurable for the default namespace
+// only.
+func (Namespaces) management(namespace, configured string) string {
+	if namespace != "" {
+		return ""
+	}
+	return configured
 }
 
 // authority returns the host name of the namespace, with the port if it has one.

@@ -118,3 +118,48 @@ func TestWindowIsReadFromTheManagementAPI(t *testing.T) {
 		}
 	}
 }
+
+// Each namespace examines its own shards, and the default one also the topics by action. A namespace without
+// topics of events is not examined.
+func TestNamespacesExamineTheirShards(t *testing.T) {
+	shared := config.ServiceBus{Namespace: "a.example", Topic: "all", Topics: []string{"X=audit"}, Shards: []string{"e1", "e0", "e2@b.example"}}
+	all := Namespaces{}
+	for _, name := range []string{"", "b.example", "c.example"} {
+		all.Add(name, New(shared.In(name), nil, nil))
+	}
+	if len(all) != 2 || !slices.Equal(all[""].topics(), []string{"e1", "e0", "audit"}) || !slices.Equal(all["b.example"].topics(), []string{"e2"}) || all["b.example"].host() != "b.example" {
+		t.Errorf("namespaces %+v", all)
+	}
+	single := New(config.ServiceBus{Namespace: "a.example", Topic: "all", Topics: []string{"X=all", "Y=audit"}}.In(""), nil, nil)
+	if got := single.topics(); !slices.Equal(got, []string{"all", "audit"}) {
+		t.Errorf("topics without shards: %v", got)
+	}
+}
+
+// The subscriptions of a shard carry the name of its topic, as dead letters are addressed.
+func TestConsumersOfShardsAreNamedByTopic(t *testing.T) {
+	management := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/e0/Subscriptions/" && r.URL.Path != "/e0/Subscriptions" {
+			t.Errorf("asked for %s", r.URL)
+		}
+		if r.URL.Query().Get("$skip") > "0" {
+			_, _ = fmt.Fprint(w, `<feed xmlns="http://www.w3.org/2005/Atom"></feed>`)
+			return
+		}
+		_, _ = fmt.Fprint(w, `<feed xmlns="http://www.w3.org/2005/Atom"><entry><title>billing</title><content type="application/xml">`+
+			`<SubscriptionDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect"></SubscriptionDescription></content></entry></feed>`)
+	}))
+	defer management.Close()
+	cfg, err := config.LoadRelay([]string{
+		"FEEDBOX_COSMOS_ENDPOINT=https://contoso.documents.azure.com:443/", "FEEDBOX_SERVICEBUS_SHARDS=e0",
+		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=Endpoint=sb://events.servicebus.windows.net/;SharedAccessKeyName=root;SharedAccessKey=a2V5",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := Namespaces{}
+	all.Add("", New(cfg.ServiceBus.In(""), nil, nil))
+	if got, err := all.Consumers(t.Context(), management.URL); err != nil || !slices.Equal(got, []string{"e0/billing"}) {
+		t.Errorf("%v, %v", got, err)
+	}
+}

@@ -75,9 +75,9 @@ func (d *Doctor) Consumers(ctx context.Context, management string) ([]string, er
 // the name of the topic.
 func (d *Doctor) examineTopics(ctx context.Context, base string, resend time.Duration) []operator.Finding {
 	var found []operator.Finding
-	for i, name := range d.topics() {
+	for _, name := range d.topics() {
 		for _, f := range d.examineTopic(ctx, base, name, resend) {
-			if i > 0 {
+			if name != d.cfg.Topic {
 				f.Check += " of topic " + name
 			}
 			found = append(found, f)

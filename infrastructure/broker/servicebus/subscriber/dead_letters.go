@@ -90,6 +90,40 @@ func failed(do, consumerName string, err error) error {
 	return err
 }
 
+// Namespaces are the dead-letter queues of several namespaces by their names. The name of the default one is
+// "". A consumer of another one is topic@namespace/subscription.
+type Namespaces map[string]*DeadLetters
+
+var _ relayport.DeadLetters = Namespaces{}
+
+// of returns the queues of a consumer's namespace, and the consumer's name in it.
+func (n Namespaces) of(consumerName string) (*DeadLetters, string) {
+	topic, subscription, _ := strings.Cut(consumerName, "/")
+	topic, namespace, _ := strings.Cut(topic, "@")
+	if found := n[namespace]; found != nil && namespace != "" {
+		return found, topic + "/" + subscription
+	}
+	return n[""], consumerName
+}
+
+// Reach implements relayport.DeadLetters.
+func (n Namespaces) Reach(consumerName string) string {
+	d, name := n.of(consumerName)
+	return d.Reach(name)
+}
+
+// Read implements relayport.DeadLetters.
+func (n Namespaces) Read(ctx context.Context, consumerName string, limit int) (letters []relayport.DeadLetter, more bool, err error) {
+	d, name := n.of(consumerName)
+	return d.Read(ctx, name, limit)
+}
+
+// Claim implements relayport.DeadLetters.
+func (n Namespaces) Claim(ctx context.Context, consumerName string, ids []string) (relayport.LetterClaim, error) {
+	d, name := n.of(consumerName)
+	return d.Claim(ctx, name, ids)
+}
+
 // Read implements relayport.DeadLetters.
 func (d *DeadLetters) Read(ctx context.Context, consumerName string, limit int) (letters []relayport.DeadLetter, more bool, err error) {
 	conn, err := d.open(ctx, consumerName)

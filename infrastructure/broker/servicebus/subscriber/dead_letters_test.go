@@ -202,3 +202,26 @@ func TestResubmittedMessageDoesNotExpireAtTheTimeOfItsLetter(t *testing.T) {
 		}
 	})
 }
+
+func TestConsumerNamesItsNamespace(t *testing.T) {
+	all := subscriber.Namespaces{}
+	for _, name := range []string{"", "b.example"} {
+		var err error
+		host := "a.example"
+		if name != "" {
+			host = name
+		}
+		if all[name], err = subscriber.NewDeadLetters(servicebus.ClientConfig{
+			ConnectionString: "Endpoint=sb://" + host + "/;SharedAccessKeyName=root;SharedAccessKey=a2V5",
+		}, "of "+host); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for consumerName, want := range map[string]string{
+		"billing": "topic of a.example", "e0/billing": "topic e0", "e1@b.example/billing": "topic e1", "e1@c.example/billing": "topic e1@c.example",
+	} {
+		if got := all.Reach(consumerName); got != want {
+			t.Errorf("%s: %s, want %s", consumerName, got, want)
+		}
+	}
+}
