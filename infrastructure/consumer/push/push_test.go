@@ -25,29 +25,16 @@ import (
 func bubble(t *testing.T, o Options, serve http.HandlerFunc, test func(t *testing.T, s *Sender)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		network := pipenet.New()
-		l, err := network.Listen("receiver:80")
+		transport, stop, err := pipenet.Serve("receiver:80", serve)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var serving sync.WaitGroup
-		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			serving.Add(1)
-			defer serving.Done()
-			serve(w, r)
-		}), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
-		serving.Go(func() { _ = server.Serve(l) })
-		transport := &http.Transport{DialContext: network.DialContext, MaxIdleConnsPerHost: 100}
+		defer stop()
 		o.To, o.Transport, o.Logger = "http://receiver:80/events", transport, slog.New(slog.DiscardHandler)
 		s, err := New(o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() {
-			transport.CloseIdleConnections()
-			_ = server.Close()
-			serving.Wait()
-		}()
 		test(t, s)
 	})
 }

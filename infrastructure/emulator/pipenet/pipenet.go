@@ -5,14 +5,16 @@
 // service, emulators) runs in one testing/synctest bubble. This needs pipes because blocking on
 // a pipe is durable blocking there, but blocking on a real socket is not.
 //
-// A Network is safe for concurrent use. It starts no goroutines.
+// A Network is safe for concurrent use. Only Serve starts goroutines.
 package pipenet
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
+	"net/http"
 	"sync"
 )
 
@@ -64,6 +66,29 @@ func (n *Network) DialContext(ctx context.Context, _, addr string) (net.Conn, er
 	case <-ctx.Done():
 		return nil, dialError(addr, ctx.Err())
 	}
+}
+
+// Serve serves HTTP at addr of a new network until stop is called, which also waits for the running handlers.
+// Clients need the transport.
+func Serve(addr string, handler http.Handler) (transport *http.Transport, stop func(), err error) {
+	network := New()
+	l, err := network.Listen(addr)
+	if err != nil {
+		return nil, nil, err
+	}
+	var serving sync.WaitGroup
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		serving.Add(1)
+		defer serving.Done()
+		handler.ServeHTTP(w, r)
+	}), ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0)}
+	serving.Go(func() { _ = server.Serve(l) })
+	transport = &http.Transport{DialContext: network.DialContext, MaxIdleConnsPerHost: 100}
+	return transport, func() {
+		transport.CloseIdleConnections()
+		_ = server.Close()
+		serving.Wait()
+	}, nil
 }
 
 func dialError(addr string, err error) error {
