@@ -25,9 +25,11 @@ func (p *program) pushCommand() *cobra.Command {
 the order of their keys. It is a consumer for languages without a kit.
 
 The answer decides: 2xx is done; 409, 410 and 422 dead-letter the event with the
-text of the answer, or park it with the later ones of its key (FEEDBOX_PUSH_PARK); 429, and 503 with Retry-After, pause all keys; 5xx and timeouts
-hold the key and are retried; other 4xx hold it as faults of the set-up. An event may
-be sent several times, with the same id.
+text of the answer, or park it with the later ones of its key (FEEDBOX_PUSH_PARK); 429,
+and 503 with Retry-After, pause all keys; 5xx and timeouts hold the key and are retried;
+other 4xx hold it as faults of the set-up. --policies sets attempts, pauses, timeout,
+statuses and the treatment of refused events by action. While the receiver is down, one
+event at a time is tried. An event may be sent several times, with the same id.
 
 The events come from FEEDBOX_BROKER. feedbox config print push lists all settings.`,
 		Example: `  feedbox push --from billing --to https://shop.example/events
@@ -42,6 +44,7 @@ The events come from FEEDBOX_BROKER. feedbox config print push lists all setting
 		},
 	}
 	p.overriding(cmd, "from", "FEEDBOX_PUSH_FROM", "subscription, group or queue URL")
+	p.overriding(cmd, "policies", "FEEDBOX_PUSH_POLICIES", "JSON file with policies by action")
 	p.receiverFlags(cmd)
 	return cmd
 }

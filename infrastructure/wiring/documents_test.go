@@ -16,11 +16,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
+	"go.uber.org/fx"
+
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 	"feedbox/infrastructure/consumer/push"
+	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/infrastructure/process/config"
 )
 
 // Documents reach the receiver in the order of their keys, whatever it answers, and the checkpoint
@@ -187,6 +192,65 @@ func pushBubble(t *testing.T, o push.Options, serve http.HandlerFunc, test func(
 		}
 		test(t, s)
 	})
+}
+
+// The documents of a container reach the receiver in the order of their partition keys, and a second
+// process continues after the checkpoint of the first.
+func TestFeedSendsTheDocumentsOfAContainer(t *testing.T) {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = srv.Close() }()
+	for id, key := range map[string]string{"orders": "/customer", "leases": "/id"} {
+		if err := srv.CreateContainer("shop", cosmosemu.ContainerProps{ID: id, PartitionKey: []string{key}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	container, err := srv.Client().NewContainer("shop", "orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const keys, each = 4, 6
+	create := func(from, to int) {
+		for n := from; n < to; n++ {
+			for k := range keys {
+				key := fmt.Sprint("key", k)
+				body := fmt.Sprintf(`{"id":"%s-%d","customer":"%s"}`, key, n, key)
+				if _, err := container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString(key), []byte(body), nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	p := receive(t, nil)
+	load := func() *config.Feed {
+		cfg, err := config.LoadFeed([]string{
+			"FEEDBOX_COSMOS_ENDPOINT=" + srv.Endpoint(), "FEEDBOX_COSMOS_KEY=" + srv.Key(), "FEEDBOX_COSMOS_DATABASE=shop", "FEEDBOX_COSMOS_CONTAINER=orders",
+			"FEEDBOX_PUSH_TO=" + p.URL, "FEEDBOX_LEASE_EXPIRY=2s",
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cfg
+	}
+	create(0, each/2)
+	stop := runs(t, func(given Params) fx.Option { return Feed(load(), given) })
+	p.await(t, keys*each/2)
+	stop()
+	create(each/2, each)
+	stop = runs(t, func(given Params) fx.Option { return Feed(load(), given) })
+	got := p.await(t, keys*each)
+	stop()
+	for key, ids := range got {
+		want := make([]string, each)
+		for n := range want {
+			want[n] = fmt.Sprintf("%s-%d", key, n)
+		}
+		if !slices.Equal(ids, want) {
+			t.Errorf("%s: %v, want %v", key, ids, want)
+		}
+	}
 }
 
 // BenchmarkDocuments sends the change feed of a container, in batches of a key.

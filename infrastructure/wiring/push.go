@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,14 +31,14 @@ type source func(ctx context.Context) error
 
 // Push returns the process that sends the events of a subscription or queue to an HTTP endpoint.
 func Push(cfg *config.Push, p Params) fx.Option {
-	o := push.Options{Attempts: cfg.Attempts}
+	o := push.Options{Attempts: cfg.Attempts, Policies: policies(cfg.ByAction)}
 	return p.pushing("feedbox-push", cfg.Process, cfg.Receiver, o, func(lc fx.Lifecycle, s *push.Sender, t *telemetry.Telemetry, log *slog.Logger) (source, error) {
 		park, err := p.pushParked(lc, cfg)
 		if err != nil {
 			return nil, err
 		}
 		shared := consumer.Options{
-			Concurrency: cfg.Keys, Attempts: unlimited, Park: park, ParkedPoll: cfg.ParkedPoll, DrainTimeout: cfg.DrainTimeout, Logger: log, Meters: t.Meters, Tracers: t.Exported(),
+			Concurrency: cfg.Keys, Attempts: unlimited, Policies: s.Treatments(), Park: park, ParkedPoll: cfg.ParkedPoll, DrainTimeout: cfg.DrainTimeout, Logger: log, Meters: t.Meters, Tracers: t.Exported(),
 		}
 		switch cfg.Broker.Kind {
 		case config.BrokerRabbitMQ:
@@ -48,6 +49,22 @@ func Push(cfg *config.Push, p Params) fx.Option {
 			return pushQueue(cfg, s, shared)
 		}
 	})
+}
+
+// policies returns those of the configuration in the form of the kits.
+func policies(given map[string]config.Policy) map[string]consumer.Policy {
+	all := make(map[string]consumer.Policy, len(given))
+	for action, p := range given {
+		one := consumer.Policy{
+			Timeout: p.Timeout, Attempts: p.Attempts, RetryDelay: p.Backoff, RetryDelayMax: p.BackoffMax,
+			Refused: map[string]consumer.Treatment{"dead-letter": consumer.DeadLetterOnly, "drop": consumer.Drop}[p.Then],
+		}
+		if p.Refused != nil {
+			one.IsRefused = func(err error) bool { return slices.Contains(p.Refused, push.Status(err)) }
+		}
+		all[action] = one
+	}
+	return all
 }
 
 // pushParked opens the parked events of cfg.Park; nil without a name.
@@ -75,7 +92,7 @@ func (p Params) pushSubscription(cfg *config.Push, s *push.Sender, shared consum
 		topic, name = cfg.ServiceBus.Topic, cfg.From
 	}
 	c, err := subscriber.NewSessionProcessor(namespace, subscriber.Subscription(topic, name), s.Handle, &subscriber.SessionOptions{
-		Sessions: cfg.Keys, Park: shared.Park, ParkedPoll: shared.ParkedPoll, DrainTimeout: shared.DrainTimeout, Logger: shared.Logger, Meters: shared.Meters, Tracers: shared.Tracers,
+		Sessions: cfg.Keys, Policies: shared.Policies, Park: shared.Park, ParkedPoll: shared.ParkedPoll, DrainTimeout: shared.DrainTimeout, Logger: shared.Logger, Meters: shared.Meters, Tracers: shared.Tracers,
 	})
 	if err != nil {
 		return nil, err

@@ -67,7 +67,7 @@ func (k *KeyProcessor) release(ctx context.Context, key string) error {
 // Parks reports whether a refused event is parked and not dead-lettered or dropped. An event without a key needs
 // no order. A dead letter that an operator has sent again is not in the order of its key any more.
 func (k *KeyProcessor) Parks(e *consumer.Event) bool {
-	return k.waits(e) && k.policy(e).Refused == consumer.ParkOrDeadLetter
+	return k.waits(e) && k.Policy(e).Refused == consumer.ParkOrDeadLetter
 }
 
 // waits reports whether an event is parked after a parked one of its key, by whatever policy, because that

@@ -61,7 +61,13 @@ func (r *Runner) Init() error {
 	if r.RetryDelay < 0 || r.RetryDelayMax < r.RetryDelay || r.DrainTimeout < 0 {
 		errs = append(errs, errors.New("times must be positive, RetryDelayMax not below RetryDelay"))
 	}
-	for action, p := range r.Policies {
+	return errors.Join(append(errs, CheckPolicies(r.Policies))...)
+}
+
+// CheckPolicies reports invalid members of policies.
+func CheckPolicies(policies map[string]consumer.Policy) error {
+	var errs []error
+	for action, p := range policies {
 		if p.Timeout < 0 || p.RetryDelay < 0 || p.RetryDelayMax < 0 || p.Refused > consumer.Drop {
 			errs = append(errs, fmt.Errorf("policy of %q: times must be positive, and Refused one of the constants", action))
 		}
@@ -69,8 +75,8 @@ func (r *Runner) Init() error {
 	return errors.Join(errs...)
 }
 
-// policy returns the policy of the action of e.
-func (r *Runner) policy(e *consumer.Event) consumer.Policy {
+// Policy returns the policy of the action of e.
+func (r *Runner) Policy(e *consumer.Event) consumer.Policy {
 	if p, ok := r.Policies[e.Action]; ok {
 		return p
 	}
@@ -85,7 +91,7 @@ func (r *Runner) Handle(ctx context.Context, e *consumer.Event) error {
 // handleAfter calls before, and then the handler unless that failed. It calls neither of them while another
 // event is tried first.
 func (r *Runner) handleAfter(ctx context.Context, e *consumer.Event, before func() error) error {
-	p := r.policy(e)
+	p := r.Policy(e)
 	probe, err := r.breakers.admit(p.Dependency)
 	if err != nil {
 		return err
@@ -154,18 +160,18 @@ func (r *Runner) Refusal(e *consumer.Event, err error, failures, attempts int) *
 	if reason, ok := errors.AsType[*consumer.DeadLetterError](err); ok {
 		return reason
 	}
-	if attempts = cmp.Or(r.policy(e).Attempts, attempts); attempts > 0 && failures >= attempts && !IsFinal(err) {
+	if attempts = cmp.Or(r.Policy(e).Attempts, attempts); attempts > 0 && failures >= attempts && !IsFinal(err) {
 		return &consumer.DeadLetterError{Reason: consumer.ReasonAttempts, Err: err}
 	}
 	return nil
 }
 
 // Drops reports whether e is completed, and nothing keeps it, after it was refused.
-func (r *Runner) Drops(e *consumer.Event) bool { return r.policy(e).Refused == consumer.Drop }
+func (r *Runner) Drops(e *consumer.Event) bool { return r.Policy(e).Refused == consumer.Drop }
 
 // BackoffOf is Backoff with the times of the policy of e.
 func (r *Runner) BackoffOf(e *consumer.Event, n int) time.Duration {
-	p := r.policy(e)
+	p := r.Policy(e)
 	first := cmp.Or(p.RetryDelay, r.RetryDelay)
 	return backoff(n, first, max(first, cmp.Or(p.RetryDelayMax, r.RetryDelayMax)))
 }

@@ -39,5 +39,12 @@
 // Handle does not return while an event is held. Otherwise Service Bus would count a delivery for each
 // failure and dead-letter the event after ten. A held event occupies one of the events in parallel of
 // its kit, but none of Options.Requests. With Options.Attempts, failures count if the receiver has
-// accepted events of other keys meanwhile.
+// accepted or refused events of other keys meanwhile.
+//
+// # Policies
+//
+// Options.Policies are the kit's policies by action. The sender applies attempts, pauses, timeout and refused
+// statuses, and the kit the treatment of refused events (Sender.Treatments). The receiver is the only
+// dependency of all actions. We do not use Policy.Dependency for it: that breaker opens after one failure, so
+// one event that always fails would pause all keys, and it does not read Retry-After.
 package push

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -165,12 +166,13 @@ func TestHTTP2IsUsedOverTLS(t *testing.T) {
 	}
 }
 
-// A receiver that is down gets one request at a time, and no event uses an attempt.
+// A receiver that is down gets one request at a time, whatever the policies of the events, and no event uses an
+// attempt.
 func TestOutageIsProbedByOneKey(t *testing.T) {
 	const outage = 10 * time.Minute
 	var mu sync.Mutex
 	down, late, inside, most := true, 0, 0, 0
-	bubble(t, Options{Attempts: 2}, func(w http.ResponseWriter, _ *http.Request) {
+	bubble(t, Options{Attempts: 2, Policies: map[string]consumer.Policy{"impatient": {Attempts: 1, RetryDelay: 100 * time.Millisecond, RetryDelayMax: time.Second}}}, func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
 		isDown := down
 		if inside++; isDown && time.Now().Second() > 0 {
@@ -194,7 +196,9 @@ func TestOutageIsProbedByOneKey(t *testing.T) {
 		var keys sync.WaitGroup
 		for n := range 40 {
 			keys.Go(func() {
-				if err := handle(t, s, time.Hour, event(fmt.Sprint("key", n), 1)); err != nil {
+				e := event(fmt.Sprint("key", n), 1)
+				e.Action = []string{"OrderPaid", "impatient"}[n%2]
+				if err := handle(t, s, time.Hour, e); err != nil {
 					t.Errorf("key %d: %v", n, err)
 				}
 			})
@@ -230,6 +234,81 @@ func TestAttemptsCountWhileOtherKeysAreAccepted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each action has its own statuses, attempts, pauses and timeout. The others have those of the options.
+func TestPolicyOfAnActionDecidesAboutItsFailures(t *testing.T) {
+	o := Options{Attempts: 20, RetryDelay: time.Second, RetryDelayMax: time.Second, Timeout: 30 * time.Second, Policies: map[string]consumer.Policy{
+		"strict":  {IsRefused: func(err error) bool { return Status(err) == 400 || Status(err) == 0 }, Refused: consumer.Drop},
+		"patient": {Attempts: -1, RetryDelay: time.Minute, RetryDelayMax: 2 * time.Minute},
+		"brief":   {Attempts: 3, Timeout: 2 * time.Second},
+	}}
+	var mu sync.Mutex
+	requests := map[string]int{}
+	bubble(t, o, func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("Webhook-Id")
+		mu.Lock()
+		requests[id]++
+		mu.Unlock()
+		switch _, kind, _ := strings.Cut(id, "/"); kind {
+		case "bad-1":
+			w.WriteHeader(http.StatusBadRequest)
+		case "invalid-1":
+			w.WriteHeader(http.StatusUnprocessableEntity)
+		case "failing-1":
+			w.WriteHeader(http.StatusInternalServerError)
+		case "silent-1":
+			_, _ = io.Copy(io.Discard, r.Body)
+			<-r.Context().Done()
+		}
+	}, func(t *testing.T, s *Sender) {
+		ctx, cancel := context.WithCancel(t.Context())
+		var others, held sync.WaitGroup
+		others.Go(func() { // attempts count while events of other keys are accepted
+			for n := int64(1); ctx.Err() == nil; n++ {
+				_ = s.Handle(ctx, event("other", n))
+				time.Sleep(100 * time.Millisecond)
+			}
+		})
+		const within = 10 * time.Minute
+		for _, c := range []struct {
+			action, kind, want string
+			least, most        int
+			took               time.Duration // at most
+		}{
+			{"strict", "bad", "dead letter: refused_400", 1, 1, time.Second},
+			{"other", "bad", "held", 500, 800, within},
+			{"strict", "invalid", "held", 500, 800, within},
+			{"other", "invalid", "dead letter: refused_422", 1, 1, time.Second},
+			{"patient", "failing", "held", 5, 8, within},
+			{"other", "failing", "dead letter: too_many_attempts: the receiver answered 500", 20, 21, 30 * time.Second},
+			{"brief", "silent", "dead letter: too_many_attempts: Post \"http://receiver:80/events\": no answer within 2s", 3, 3, 10 * time.Second},
+			{"other", "silent", "held", 18, 20, within},
+		} {
+			held.Go(func() {
+				began := time.Now()
+				e := event(c.action+"/"+c.kind, 1)
+				e.Action = c.action
+				err := handle(t, s, within, e)
+				took, got := time.Since(began), fmt.Sprint(err)
+				if took == within {
+					got = "held"
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				if n := requests[e.ID]; !strings.HasPrefix(got, c.want) || n < c.least || n > c.most || took > c.took {
+					t.Errorf("%s: %v after %s and %d requests; want %q, %d to %d, within %s", e.ID, err, took, n, c.want, c.least, c.most, c.took)
+				}
+			})
+		}
+		held.Wait()
+		cancel()
+		others.Wait()
+		// The kit would spend deliveries on attempts, and end held events by its timeout.
+		if got := s.Treatments(); !reflect.DeepEqual(got, map[string]consumer.Policy{"strict": {Refused: consumer.Drop}, "patient": {}, "brief": {}}) {
+			t.Errorf("policies of the kit: %+v", got)
+		}
+	})
 }
 
 // A silent receiver and an endless answer end with the timeout of the request.
@@ -436,6 +515,9 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 		{To: "https://host", Attempts: -1},
 		{To: "https://host", Mode: Binary, Secrets: [][]byte{{1}}},
 		{To: "https://host", RetryDelay: time.Hour},
+		{To: "https://host", Policies: map[string]consumer.Policy{"OrderPaid": {Timeout: -1}}},
+		{To: "https://host", Policies: map[string]consumer.Policy{"OrderPaid": {Dependency: "crm"}}},
+		{To: "https://host", Policies: map[string]consumer.Policy{"OrderPaid": {IsUnavailable: func(error) bool { return true }}}},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v was accepted", o)

@@ -2,6 +2,7 @@ package push
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -14,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"feedbox/infrastructure/consumer"
 )
 
 const (
@@ -49,9 +52,23 @@ func (e *statusError) Error() string {
 	return strings.TrimRight(text, " ")
 }
 
+// Status returns the status of the answer that caused err, or 0 if there was no answer.
+func Status(err error) int {
+	if answer, ok := errors.AsType[*statusError](err); ok {
+		return answer.status
+	}
+	return 0
+}
+
+// noAnswerError is the cause of a timeout.
+type noAnswerError time.Duration
+
+func (d noAnswerError) Error() string { return "no answer within " + time.Duration(d).String() }
+
 // post sends one request and returns nil if the receiver has accepted it.
-func (s *Sender) post(ctx context.Context, events []Event) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, s.noAnswer)
+func (s *Sender) post(ctx context.Context, events []Event, p *consumer.Policy) error {
+	timeout := cmp.Or(p.Timeout, s.o.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, noAnswerError(timeout))
 	defer cancel()
 	body, header := encode(s.o.Mode, events)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.o.To, bytes.NewReader(body))
@@ -76,7 +93,7 @@ func (s *Sender) post(ctx context.Context, events []Event) error {
 	}
 	defer func() { _ = answer.Body.Close() }()                    // the status is the result
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, maxAnswer)) // the same
-	return s.judge(answer, text)
+	return s.judge(answer, text, p)
 }
 
 // sign adds the headers of Standard Webhooks: an HMAC of id, time and body with each secret, so that a
@@ -108,13 +125,13 @@ func signature(secret []byte, id, at string, body []byte) string {
 }
 
 // judge returns the meaning of an answer; nil is accepted.
-func (s *Sender) judge(answer *http.Response, body []byte) error {
+func (s *Sender) judge(answer *http.Response, body []byte, p *consumer.Policy) error {
 	e := &statusError{status: answer.StatusCode, text: reason(body)}
 	until, given := retryAfter(answer.Header.Get("Retry-After"), time.Now())
 	switch {
 	case e.status >= 200 && e.status < 300:
 		return nil
-	case slices.Contains(s.o.Refused, e.status):
+	case p.IsRefused == nil && slices.Contains(s.o.Refused, e.status), p.IsRefused != nil && p.IsRefused(e):
 		e.outcome = refused
 	case e.status == http.StatusTooManyRequests, e.status == http.StatusServiceUnavailable && given:
 		e.outcome, e.until = throttled, until

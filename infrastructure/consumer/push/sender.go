@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/handling"
 )
 
 // Options are the options of New. To is required; zero means the default for all others.
@@ -38,6 +38,10 @@ type Options struct {
 	// (consumer.ReasonAttempts). Attempts during an outage and those that show a fault of the set-up do
 	// not count. Default: no limit.
 	Attempts int
+	// Policies are those of some actions, by action; that of "" is for all others. A zero member has the value
+	// of these options. Timeout is that of a request, and IsRefused gets the error of an answer (Status). They
+	// have no Dependency: the sender itself is the circuit breaker of its receiver. See Sender.Treatments.
+	Policies map[string]consumer.Policy
 	// Transport carries the requests. Default: HTTP/2 and 1.1.
 	Transport http.RoundTripper
 	Logger    *slog.Logger // Default: slog.Default
@@ -48,8 +52,8 @@ type Sender struct {
 	o        Options
 	client   *http.Client
 	receiver *receiver
-	requests chan struct{} // one held for each request
-	noAnswer error         // the cause of a timeout
+	runner   handling.Runner // of the policies; it calls no handler
+	requests chan struct{}   // one held for each request
 	stopping chan struct{}
 	stop     sync.Once
 }
@@ -77,6 +81,14 @@ func New(o Options) (*Sender, error) {
 	case o.Requests < 0 || o.Timeout < 0 || o.RetryDelay < 0 || o.RetryDelayMax < o.RetryDelay || o.Attempts < 0:
 		return nil, errors.New("push: numbers and times must be positive, RetryDelayMax not below RetryDelay")
 	}
+	if err := handling.CheckPolicies(o.Policies); err != nil {
+		return nil, fmt.Errorf("push: %w", err)
+	}
+	for action, p := range o.Policies {
+		if p.Dependency != "" || p.IsUnavailable != nil {
+			return nil, fmt.Errorf("push: policy of %q: Dependency and IsUnavailable have no effect; the receiver is the only dependency", action)
+		}
+	}
 	if o.Transport == nil {
 		o.Transport = &http.Transport{
 			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: o.Requests, IdleConnTimeout: 90 * time.Second,
@@ -86,7 +98,8 @@ func New(o Options) (*Sender, error) {
 		}
 	}
 	return &Sender{
-		o: o, noAnswer: fmt.Errorf("no answer within %s", o.Timeout), receiver: newReceiver(cmp.Or(o.Logger, slog.Default())), requests: make(chan struct{}, o.Requests), stopping: make(chan struct{}),
+		o: o, receiver: newReceiver(cmp.Or(o.Logger, slog.Default())), requests: make(chan struct{}, o.Requests), stopping: make(chan struct{}),
+		runner: handling.Runner{RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, Policies: o.Policies},
 		client: &http.Client{Transport: o.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
 	}, nil
 }
@@ -98,22 +111,33 @@ func (s *Sender) Stop() { s.stop.Do(func() { close(s.stopping) }) }
 // ended or Stop was called.
 func (s *Sender) Handle(ctx context.Context, e *consumer.Event) error {
 	events := []Event{fromConsumer(e, s.o.Source)}
-	for held := (streak{}); ; {
+	for held := (streak{policy: s.runner.Policy(e)}); ; {
 		err := s.try(ctx, e.Key, events, &held)
 		if final(err) {
 			return err
 		}
 		paused, ok := errors.AsType[*pausedError](err)
 		if !ok {
-			if s.o.Attempts > 0 && held.attempts >= s.o.Attempts {
-				return consumer.DeadLetter(consumer.ReasonAttempts, err)
+			if reason := s.runner.Refusal(e, err, held.attempts, s.o.Attempts); reason != nil {
+				return reason
 			}
-			paused = &pausedError{until: time.Now().Add(s.backoff(held.failures))}
+			paused = &pausedError{until: time.Now().Add(s.runner.BackoffOf(e, held.failures))}
 		}
 		if err := s.wait(ctx, paused); err != nil {
 			return err
 		}
 	}
+}
+
+// Treatments returns the policies of the kit that calls Handle: what happens to refused events. The sender
+// applies the other members itself, because a kit on Service Bus spends a delivery on each attempt, and the kit's
+// timeout would end the wait of a held event.
+func (s *Sender) Treatments() map[string]consumer.Policy {
+	all := make(map[string]consumer.Policy, len(s.o.Policies))
+	for action, p := range s.o.Policies {
+		all[action] = consumer.Policy{Refused: p.Refused}
+	}
+	return all
 }
 
 // final reports whether an event needs no other attempt.
@@ -127,6 +151,7 @@ type streak struct {
 	failures int
 	attempts int    // failures that count for Options.Attempts
 	began    uint64 // receiver.answered after the first one
+	policy   consumer.Policy
 }
 
 // pausedError means that nothing was sent, or that the receiver asks to wait.
@@ -155,7 +180,7 @@ func (s *Sender) try(ctx context.Context, key string, events []Event, held *stre
 		return a.paused
 	}
 	defer s.receiver.end(a)
-	err := s.post(ctx, events)
+	err := s.post(ctx, events, &held.policy)
 	if err != nil && ctx.Err() != nil { // says nothing about the receiver
 		return &pausedError{until: time.Now(), err: context.Cause(ctx)}
 	}
@@ -193,16 +218,6 @@ func (s *Sender) logFailure(ctx context.Context, key string, e *Event, failures 
 		return
 	}
 	log.WarnContext(ctx, "event held: the receiver failed")
-}
-
-// backoff returns the pause after n consecutive failures, ± 20 %, because keys that failed together
-// would otherwise be sent again together.
-func (s *Sender) backoff(n int) time.Duration {
-	d := s.o.RetryDelay
-	for ; n > 1 && d < s.o.RetryDelayMax; n-- {
-		d *= 2
-	}
-	return time.Duration(float64(min(d, s.o.RetryDelayMax)) * (0.8 + 0.4*rand.Float64()))
 }
 
 // wait blocks until the end of a pause.

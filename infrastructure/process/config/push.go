@@ -32,10 +32,12 @@ type Push struct {
 	Log        Log        `envPrefix:"LOG_"`
 	Receiver   Receiver   `envPrefix:"PUSH_"`
 
-	From     string `env:"PUSH_FROM" doc:"where feedbox push receives events: a subscription of Service Bus as NAME or TOPIC/NAME, a group of RabbitMQ as NAME or NAME:QUEUES, the URL of a FIFO queue of SQS; default FEEDBOX_SQS_QUEUE_URL with SQS"`
-	Keys     int    `env:"PUSH_KEYS" envDefault:"256" min:"1" max:"10000" doc:"keys at a time, those with a held event included"`
-	Attempts int    `env:"PUSH_ATTEMPTS" envDefault:"0" min:"0" max:"1000000" doc:"failures (5xx, timeout) after which an event is dead-lettered or parked, outages not counted; 0: it is held until the receiver accepts or refuses it"`
-	Park     string `env:"PUSH_PARK" check:"name" doc:"name under which feedbox push parks refused events and the later ones of their keys, in the store of FEEDBOX_STORE, for feedbox parked --consumer; all processes of a consumer need the same; default none: they are dead-lettered, and later events are sent"`
+	From     string            `env:"PUSH_FROM" doc:"where feedbox push receives events: a subscription of Service Bus as NAME or TOPIC/NAME, a group of RabbitMQ as NAME or NAME:QUEUES, the URL of a FIFO queue of SQS; default FEEDBOX_SQS_QUEUE_URL with SQS"`
+	Keys     int               `env:"PUSH_KEYS" envDefault:"256" min:"1" max:"10000" doc:"keys at a time, those with a held event included"`
+	Attempts int               `env:"PUSH_ATTEMPTS" envDefault:"0" min:"0" max:"1000000" doc:"failures (5xx, timeout) after which an event is dead-lettered or parked, outages not counted; 0: it is held until the receiver accepts or refuses it"`
+	Park     string            `env:"PUSH_PARK" check:"name" doc:"name under which feedbox push parks refused events and the later ones of their keys, in the store of FEEDBOX_STORE, for feedbox parked --consumer; all processes of a consumer need the same; default none: they are dead-lettered, and later events are sent"`
+	Policies string            `env:"PUSH_POLICIES" doc:"JSON file with policies by action, in which * is all others: attempts, backoff, backoffMax, timeout, refused, and then (park, dead-letter or drop); see cmd/feedbox/PUSH.md; default the other variables decide for all actions"`
+	ByAction map[string]Policy // of that file; that of "" is for all others
 	// ParkedPoll has an effect with Park only.
 	ParkedPoll time.Duration `env:"PARKED_POLL" envDefault:"5s" min:"100ms" max:"1h" doc:"pause between two queries for the requests of operators about parked keys; each process makes one, also when there are none"`
 
@@ -96,6 +98,9 @@ func LoadPush(environ []string) (*Push, error) {
 	if c.Park != "" {
 		deriveEmulator(report, &c.Firestore, environ)
 		checkStore(report, c.Store, c.Cosmos, c.Postgres, c.Firestore)
+	}
+	if c.Policies != "" {
+		c.ByAction = readPolicies(report, c.Policies, c.Park != "")
 	}
 	checkReceiver(report, c.Receiver)
 	checkTelemetry(report, environ)

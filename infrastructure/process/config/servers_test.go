@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"feedbox/infrastructure/process/config"
 )
@@ -256,6 +258,94 @@ func TestPasswordThatCannotBeReadIsReportedWithItsSource(t *testing.T) {
 func before(text, mark string) string {
 	at := strings.Index(text, mark)
 	return text[max(0, at-200):at]
+}
+
+// policiesOf loads the policies of a file with that content.
+func policiesOf(t *testing.T, content string, more ...string) (*config.Push, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "policies.json")
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return config.LoadPush(append(more, "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=amqp://127.0.0.1/", "FEEDBOX_PUSH_FROM=billing", "FEEDBOX_PUSH_TO=https://shop.example/events", "FEEDBOX_PUSH_POLICIES="+file))
+}
+
+func TestPoliciesAreReadByAction(t *testing.T) {
+	got, err := policiesOf(t, `{
+		"OrderPaid": {"attempts": 5, "backoff": "2s", "backoffMax": "1m", "timeout": "10m", "refused": [400, 422], "then": "dead-letter"},
+		"PageViewed": {"attempts": 0, "refused": [], "then": "drop"},
+		"*": {"then": "park"}
+	}`, "FEEDBOX_PUSH_PARK=billing", "FEEDBOX_COSMOS_ENDPOINT=https://account.example/")
+	want := map[string]config.Policy{
+		"OrderPaid":  {Attempts: 5, Backoff: 2 * time.Second, BackoffMax: time.Minute, Timeout: 10 * time.Minute, Refused: []int{400, 422}, Then: "dead-letter"},
+		"PageViewed": {Attempts: -1, Refused: []int{}, Then: "drop"},
+		"":           {Then: "park"},
+	}
+	if err != nil || !reflect.DeepEqual(got.ByAction, want) {
+		t.Errorf("%+v, %v; want %+v", got.ByAction, err, want)
+	}
+}
+
+func TestPoliciesOfTheDocumentAreValid(t *testing.T) {
+	document, err := os.ReadFile("../../../cmd/feedbox/PUSH.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(document), "\n```json\n")
+	example, _, _ := strings.Cut(after, "\n```\n")
+	got, err := policiesOf(t, example, "FEEDBOX_PUSH_PARK=billing", "FEEDBOX_COSMOS_ENDPOINT=https://account.example/")
+	if !found || err != nil || len(got.ByAction) != 3 {
+		t.Errorf("%s\n%+v, %v", example, got.ByAction, err)
+	}
+}
+
+// Every fault of a policy names the file, the action, the member and what is allowed.
+func TestWrongPoliciesAreReported(t *testing.T) {
+	for content, want := range map[string]string{
+		"":                                `which is not JSON in line 1: unexpected end of JSON input: write for example {"OrderPaid"`,
+		"{\n\n\"A\": {\"attempts\": 1,}}": `which is not JSON in line 3: invalid character '}'`,
+		`{} {}`:                           `which is not JSON in line 1: invalid character '{' after top-level value`,
+		`[]`:                              `which is not a JSON object: write for example`,
+		`null`:                            `which is not a JSON object`,
+		`{"A": null}`:                     `whose policy of "A" is not a JSON object`,
+		`{"A": 3}`:                        `whose policy of "A" is not a JSON object`,
+		`{"": {}}`:                        `whose policy of "" has no action: write "*" for all other actions`,
+		`{"A": {}, "B": {}, "A": {}}`:     `whose policy of "A" is given twice: keep the one that is meant`,
+		`{"A": {"retries": 3}}`:           `whose policy of "A" has the unknown member "retries": allowed are attempts, backoff, backoffMax, timeout, refused and then`,
+		`{"A": {"Attempts": 3}}`:          `unknown member "Attempts"`,
+		`{"A": {"timeout": "1s", "timeout": "2s"}}`:                       `whose policy of "A" has timeout twice`,
+		`{"A": {"attempts": "3"}}`:                                        `has attempts "3": write a whole number from 0, which is no limit, to 1000000`,
+		`{"A": {"attempts": null}}`:                                       `has attempts null`,
+		`{"A": {"attempts": 1.5}}`:                                        `has attempts 1.5`,
+		`{"A": {"attempts": -1}}`:                                         `has attempts -1`,
+		`{"A": {"attempts": 1000001}}`:                                    `has attempts 1000001`,
+		`{"A": {"backoff": 5}}`:                                           `has backoff 5: write a duration from 100ms to 1h0m0s, for example "5s"`,
+		`{"A": {"backoff": "99ms"}}`:                                      `has backoff "99ms"`,
+		`{"A": {"backoff": "1s", "backoffMax": "61m"}}`:                   `has backoffMax "61m"`,
+		`{"A": {"backoff": "5s", "backoffMax": "4s"}}`:                    `has backoffMax 4s below the first backoff, 5s: raise backoffMax, or lower backoff`,
+		`{"A": {"backoffMax": "400ms"}}`:                                  `has backoffMax 400ms below the first backoff, 500ms`,
+		`{"A": {"timeout": "11m"}}`:                                       `has timeout "11m": write a duration from 100ms to 10m0s`,
+		`{"A": {"timeout": "soon"}}`:                                      `has timeout "soon"`,
+		`{"A": {"refused": 422}}`:                                         `has refused 422: write a list of statuses from 400 to 499, for example [400, 422]`,
+		`{"A": {"refused": [422, 500]}}`:                                  `has refused [422, 500]`,
+		`{"A": {"refused": [null]}}`:                                      `has refused [null]`,
+		`{"A": {"then": "ignore"}}`:                                       `has then "ignore": write "park", "dead-letter" or "drop"`,
+		`{"A": {"then": "park"}}`:                                         `parks, but FEEDBOX_PUSH_PARK is not set: set it, or write dead-letter or drop`,
+		`{"A": {"refused": [` + strings.Repeat("400,", 20_000) + `400]}}`: `which cannot be read: it has more than 64 KB`,
+	} {
+		_, err := policiesOf(t, content)
+		wrong, ok := errors.AsType[*config.Error](err)
+		if !ok || len(wrong.Faults) != 1 || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "FEEDBOX_PUSH_POLICIES names "+os.TempDir()) {
+			t.Errorf("%.80s: %v, want one fault: %s", content, err, want)
+		}
+	}
+	if _, err := policiesOf(t, `{"A": {"timeout": 1, "then": 2}, "B": {"attempts": true}}`); strings.Count(fmt.Sprint(err), "FEEDBOX_PUSH_POLICIES") != 3 {
+		t.Errorf("%v, want all three faults", err)
+	}
+	_, err := config.LoadPush([]string{"FEEDBOX_PUSH_POLICIES=" + filepath.Join(t.TempDir(), "none.json")})
+	if !strings.Contains(fmt.Sprint(err), "none.json, which cannot be read") {
+		t.Errorf("a missing file: %v", err)
+	}
 }
 
 // Push and feed refuse a receiver that would get events in plain text or unsigned, and a wrong source.
