@@ -126,6 +126,18 @@ growth: ## what an operation costs as the system grows
 	mkdir -p $(RESULTS)
 	go run ./tests/bench -growth -json $(RESULTS)/growth.json
 
+# The default is what a machine of two cores and 6 GB can hold; SCALE_RANGES=10000 SCALE_HOSTS=40
+# measures many ranges. changefeed/README.md has the figures.
+SCALE_RANGES := 2000
+SCALE_HOSTS := 400
+SCALE_PHASE := 30s
+.PHONY: scale
+scale: ## a change feed processor of 2,000 ranges and 400 hosts in virtual time
+	GOGC=100 GOMEMLIMIT=6GiB SCALE_RANGES=$(SCALE_RANGES) SCALE_HOSTS=$(SCALE_HOSTS) SCALE_PHASE=$(SCALE_PHASE) \
+	  go test -count=1 -timeout 3h -v -run '^TestScale' ./changefeed
+	SCALE_RANGES=1000 SCALE_HOSTS=40 SCALE_GROWTH=1h GOGC=100 GOMEMLIMIT=6GiB \
+	  go test -count=1 -timeout 3h -v -run '^TestScaleGrowth' ./changefeed
+
 .PHONY: mutants
 mutants: ## take each safeguard away and see a test turn red
 	go run ./tests/mutants

@@ -1,0 +1,247 @@
+package changefeed_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/infrastructure/operator/plan"
+	"feedbox/tests/testenv"
+)
+
+// scaleFleet is a fleet of real processors on counters instead of documents.
+type scaleFleet struct {
+	t       *testing.T
+	rng     *rand.Rand
+	store   *costedStore
+	feed    *counterFeed
+	hosts   []*scaleHost
+	ended   []*scaleHost
+	started int
+
+	mu    sync.Mutex // guards the fields below
+	owner map[string]string
+	held  map[string]int
+	moves int
+}
+
+type scaleHost struct {
+	name string
+	cut  atomic.Bool
+	end  context.CancelFunc
+	done chan error
+}
+
+func newScaleFleet(t *testing.T, ranges int, rate float64) *scaleFleet {
+	store := newCostedStore()
+	return &scaleFleet{
+		t: t, rng: seeded(t), store: store, feed: newCounterFeed(ranges, rate, store), owner: map[string]string{}, held: map[string]int{},
+	}
+}
+
+// start starts n hosts at random moments within a time.
+func (f *scaleFleet) start(n int, within time.Duration) {
+	f.t.Helper()
+	var at []time.Duration
+	for range n {
+		at = append(at, time.Duration(f.rng.Int64N(int64(within))))
+	}
+	slices.Sort(at)
+	began := time.Now()
+	for _, moment := range at {
+		time.Sleep(moment - time.Since(began))
+		f.started++
+		h := &scaleHost{name: fmt.Sprintf("h%d", f.started), done: make(chan error, 1)}
+		f.mu.Lock()
+		f.held[h.name] = 0
+		f.mu.Unlock()
+		p, err := changefeed.New(f.feed, cutStore{f.store, &h.cut}, changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil }),
+			&changefeed.Options{Host: h.name, DrainTimeout: -1, Observer: &changefeed.Observer{
+				LeaseAcquired: func(e changefeed.LeaseAcquired) { f.note(e.Lease, h.name, true) },
+				LeaseReleased: func(e changefeed.LeaseReleased) { f.note(e.Lease, h.name, false) },
+				LeaseLost:     func(e changefeed.LeaseLost) { f.note(e.Lease, h.name, false) },
+				RangeSplit:    func(e changefeed.RangeSplit) { f.note(e.Lease, h.name, false) },
+			}})
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		h.end = cancel
+		f.hosts = append(f.hosts, h)
+		go func() { h.done <- p.Run(ctx) }()
+	}
+}
+
+// note records that a host owns a lease, or does not own it any more.
+func (f *scaleFleet) note(lease, host string, owns bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	before, owned := f.owner[lease]
+	if _, alive := f.held[host]; !alive || !owns && before != host {
+		return
+	}
+	if owned {
+		f.held[before]--
+		delete(f.owner, lease)
+	}
+	if owns {
+		f.owner[lease] = host
+		f.held[host]++
+		f.moves++
+	}
+}
+
+// crash ends n random hosts at once.
+func (f *scaleFleet) crash(n int) {
+	f.rng.Shuffle(len(f.hosts), func(i, j int) { f.hosts[i], f.hosts[j] = f.hosts[j], f.hosts[i] })
+	f.mu.Lock()
+	for _, h := range f.hosts[:n] {
+		h.cut.Store(true)
+		h.end()
+		delete(f.held, h.name)
+	}
+	for lease, host := range f.owner {
+		if _, alive := f.held[host]; !alive {
+			delete(f.owner, lease)
+		}
+	}
+	f.mu.Unlock()
+	f.ended, f.hosts = append(f.ended, f.hosts[:n]...), slices.Clone(f.hosts[n:])
+}
+
+// end ends all hosts and waits for them.
+func (f *scaleFleet) end() {
+	f.crash(len(f.hosts))
+	for _, h := range f.ended {
+		if err := <-h.done; err != nil {
+			f.t.Errorf("host %s: Run: %v", h.name, err)
+		}
+	}
+}
+
+func (f *scaleFleet) balanced() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.feed.mu.Lock()
+	leases := len(f.feed.parts)
+	f.feed.mu.Unlock()
+	low, high := leases, 0
+	for _, n := range f.held {
+		low, high = min(low, n), max(high, n)
+	}
+	return len(f.owner) == leases && high-low <= 1
+}
+
+// phase runs a change of the fleet and waits until it is balanced, for at most within. It reports
+// the figures of SCALE_PHASE, or of the wait if that was longer.
+func (f *scaleFleet) phase(name string, within time.Duration, change func()) (took time.Duration, cost charges) {
+	f.t.Helper()
+	began, before := time.Now(), f.costs()
+	f.mu.Lock()
+	f.moves = 0
+	f.mu.Unlock()
+	change()
+	if within > 0 {
+		took = eventually(f.t, within, name+": balanced", f.balanced)
+	}
+	time.Sleep(testenv.Duration(f.t, "SCALE_PHASE", 20*time.Second) - time.Since(began))
+	seconds := time.Since(began).Seconds()
+	cost = f.costs().since(before)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	hosts := float64(len(f.hosts))
+	f.t.Logf("%s: %d ranges, %d hosts, balanced after %.1f s, %d moves, %.0f writes refused; each second %.1f listings, %.0f rows, %.0f KB listed by a host, %.0f RU listings, %.0f RU writes, %.0f RU polls; at most %.0f RU of leases in one second",
+		name, len(f.owner), len(f.hosts), took.Seconds(), f.moves, cost.Conflicts, cost.Looks/seconds, cost.Rows/seconds, cost.Bytes/1024/hosts/seconds,
+		cost.LookRU/seconds, cost.WriteRU/seconds, cost.PollRU/seconds, cost.Peak)
+	return took, cost
+}
+
+// memory returns the bytes in use.
+func memory() float64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapAlloc + m.StackInuse)
+}
+
+func (f *scaleFleet) costs() charges {
+	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
+	total := f.store.total
+	f.store.total.Peak = 0
+	return total
+}
+
+// TestScale measures a fleet of SCALE_RANGES ranges and SCALE_HOSTS hosts in virtual time; make
+// scale has the sizes. The time of requests is that of costedStore, and its charges are a model.
+func TestScale(t *testing.T) {
+	ranges, hosts := testenv.Count(t, "SCALE_RANGES", 100), testenv.Count(t, "SCALE_HOSTS", 20)
+	const rate = 2 // changes a second and range: each range then writes its checkpoint every second, as at any higher rate
+	synctest.Test(t, func(t *testing.T) {
+		empty := memory()
+		f := newScaleFleet(t, ranges, 0)
+		f.phase("cold start without leases", time.Minute, func() { f.start(hosts, time.Second) })
+		took, _ := f.phase("a tenth joins in 10 s", time.Minute, func() { f.start(hosts/10, 10*time.Second) })
+		if took > 30*time.Second {
+			t.Errorf("balanced %s after the last join, want 30 s", took)
+		}
+		if due := ranges * (hosts / 10) / len(f.hosts); f.moves > due+hosts/10 {
+			t.Errorf("%d moves, want the %d of the new hosts' share", f.moves, due)
+		}
+		f.phase("idle", 0, func() {})
+		used := memory() - empty
+		t.Logf("memory: %.0f KB a range, %.0f KB a host, %.0f bytes a host and lease", used/1024/float64(ranges), used/1024/float64(len(f.hosts)), used/float64(ranges*len(f.hosts)))
+		f.feed.grow(rate*float64(ranges), 2*rate)
+		began := time.Now()
+		_, cost := f.phase("under load", 0, func() {})
+		_, write := plan.Charge(1024)
+		share := cost.lease() / time.Since(began).Seconds() / (1000 * write * float64(ranges))
+		t.Logf("leases take %.3f %% of the RU of 1,000 writes/s a range", 100*share)
+		if share > 0.02 {
+			t.Errorf("leases take %.1f %% of the RU of 1,000 writes/s a range, want at most 2 %%", 100*share)
+		}
+		f.feed.grow(0, 1)
+		gone := len(f.hosts) / 3
+		f.phase("a third crashes", time.Minute, func() { f.crash(gone) })
+		f.phase("all crash and return", time.Minute, func() {
+			gone = len(f.hosts)
+			f.crash(gone)
+			f.start(gone, time.Second)
+		})
+		f.end()
+	})
+}
+
+// Ranges split while the load grows a hundredfold within SCALE_GROWTH.
+func TestScaleGrowth(t *testing.T) {
+	ranges, hosts := testenv.Count(t, "SCALE_RANGES", 100), testenv.Count(t, "SCALE_HOSTS", 20)
+	growth := testenv.Duration(t, "SCALE_GROWTH", 2*time.Minute)
+	synctest.Test(t, func(t *testing.T) {
+		const steps, most = 20, 1.0 // changes a second that a range can serve
+		f := newScaleFleet(t, max(1, ranges/100), most)
+		f.phase("cold start without leases", time.Minute, func() { f.start(hosts, time.Second) })
+		took, _ := f.phase("load grows a hundredfold", time.Minute, func() {
+			load := most * float64(len(f.feed.parts))
+			for step := range steps {
+				time.Sleep(growth / steps)
+				f.feed.grow(load*math.Pow(100, float64(step+1)/steps), most)
+			}
+		})
+		if took > 30*time.Second {
+			t.Errorf("balanced %s after the last split, want 30 s", took)
+		}
+		if n := len(f.feed.parts); n < 50*max(1, ranges/100) {
+			t.Errorf("%d ranges after the growth; the others did not split", n)
+		}
+		f.end()
+	})
+}
