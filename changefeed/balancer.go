@@ -23,6 +23,7 @@ type balanceView struct {
 
 type balanceLease struct {
 	id       string
+	order    uint32  // hashOrder of id, set by balance
 	owner    hostKey // "" if the lease is unowned: released, or expired
 	handoff  hostKey // the host that may take it first, if that host is still awaited
 	previous string  // name of the last owner
@@ -43,8 +44,11 @@ type balancePlan struct {
 // Every host is due an equal number of leases, give or take one. The remainder goes to the
 // hosts that have the most already, because otherwise a balanced set of leases would move.
 func balance(v balanceView) balancePlan {
+	for i := range v.leases {
+		v.leases[i].order = hashOrder(v.leases[i].id)
+	}
 	slices.SortFunc(v.leases, func(a, b balanceLease) int {
-		return cmp.Or(cmp.Compare(hashOrder(a.id), hashOrder(b.id)), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.id, b.id))
 	})
 	has, due := v.dues()
 	return balancePlan{acquire: v.claims(has, due), handoff: v.surplus(has, due)}
@@ -131,34 +135,44 @@ func (v *balanceView) held() int {
 // name that had the lease before, then round robin.
 func assign(leases []balanceLease, has, due map[hostKey]int) map[string]hostKey {
 	missing := map[hostKey]int{}
+	named := map[string][]hostKey{} // hosts below their due, by name
 	var hosts []hostKey
 	for _, h := range slices.Sorted(maps.Keys(due)) {
 		if n := due[h] - has[h]; n > 0 {
 			missing[h] = n
+			named[h.name()] = append(named[h.name()], h)
 			hosts = append(hosts, h)
 		}
 	}
 	taken := map[string]hostKey{}
 	for _, l := range leases {
-		i := slices.IndexFunc(hosts, func(h hostKey) bool { return l.free() && h.name() == l.previous && missing[h] > 0 })
-		if i >= 0 {
-			taken[l.id] = hosts[i]
-			missing[hosts[i]]--
-		}
-	}
-	next := 0
-	for _, l := range leases {
-		if _, given := taken[l.id]; given || !l.free() {
+		if !l.free() {
 			continue
 		}
-		for range hosts {
-			h := hosts[next%len(hosts)]
-			next++
-			if missing[h] > 0 {
-				taken[l.id] = h
-				missing[h]--
-				break
+		if same := named[l.previous]; len(same) > 0 {
+			taken[l.id] = same[0]
+			if missing[same[0]]--; missing[same[0]] == 0 {
+				named[l.previous] = same[1:]
 			}
+		}
+	}
+	// A host leaves the round once it has its due. Otherwise each lease would ask every host, and a
+	// thousand hosts with ten thousand leases would take a second of each cycle.
+	hosts = slices.DeleteFunc(hosts, func(h hostKey) bool { return missing[h] == 0 })
+	next := 0
+	for _, l := range leases {
+		if _, given := taken[l.id]; given || !l.free() || len(hosts) == 0 {
+			continue
+		}
+		if next >= len(hosts) {
+			next = 0
+		}
+		h := hosts[next]
+		taken[l.id] = h
+		if missing[h]--; missing[h] > 0 {
+			next++
+		} else {
+			hosts = slices.Delete(hosts, next, next+1)
 		}
 	}
 	return taken

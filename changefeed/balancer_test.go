@@ -256,6 +256,70 @@ func BenchmarkBalance1000Leases8Hosts(b *testing.B) {
 	}
 }
 
+// At a cold start all leases are free and all hosts are below their due.
+func BenchmarkBalance10000FreeLeases1000Hosts(b *testing.B) {
+	hosts := make([]hostKey, 1000)
+	for i := range hosts {
+		hosts[i] = newHostKey(fmt.Sprintf("h%d", i), "x")
+	}
+	f := newFleet(10000, hosts...)
+	for b.Loop() {
+		balance(f.view(hosts[0], false))
+	}
+}
+
+// assignOneByOne asks every host for every lease. It defines the result of assign, which is faster.
+func assignOneByOne(leases []balanceLease, has, due map[hostKey]int) map[string]hostKey {
+	hosts, next, taken := slices.Sorted(maps.Keys(due)), 0, map[string]hostKey{}
+	has = maps.Clone(has)
+	take := func(l balanceLease, h hostKey) {
+		taken[l.id] = h
+		has[h]++
+	}
+	for _, l := range leases {
+		i := slices.IndexFunc(hosts, func(h hostKey) bool { return l.free() && h.name() == l.previous && has[h] < due[h] })
+		if i >= 0 {
+			take(l, hosts[i])
+		}
+	}
+	for _, l := range leases {
+		for range hosts {
+			if _, given := taken[l.id]; given || !l.free() {
+				break
+			}
+			if h := hosts[next%len(hosts)]; has[h] < due[h] {
+				take(l, h)
+			}
+			next++
+		}
+	}
+	return taken
+}
+
+func TestAssignGivesByPreviousNameThenRoundRobin(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 500 {
+		has, due := map[hostKey]int{}, map[hostKey]int{}
+		for i := range 1 + rng.IntN(12) { // some names twice
+			h := newHostKey(fmt.Sprint(i/2+i%2*rng.IntN(9)), fmt.Sprint(i))
+			has[h], due[h] = rng.IntN(4), rng.IntN(7)
+		}
+		leases := make([]balanceLease, rng.IntN(40))
+		for i := range leases {
+			leases[i] = balanceLease{id: fmt.Sprint(i), previous: fmt.Sprint(rng.IntN(12))}
+			switch rng.IntN(5) {
+			case 0:
+				leases[i].owner = "o/1"
+			case 1:
+				leases[i].handoff = "o/1"
+			}
+		}
+		if got, want := assign(leases, has, due), assignOneByOne(leases, has, due); !maps.Equal(got, want) {
+			t.Fatalf("leases %+v, has %v, due %v: assigned %v, want %v", leases, has, due, got, want)
+		}
+	}
+}
+
 func TestSpareAndAlone(t *testing.T) {
 	owned := func(by ...hostKey) (leases []balanceLease) {
 		for i, h := range by {

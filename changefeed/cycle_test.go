@@ -3,6 +3,7 @@ package changefeed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -220,6 +221,23 @@ func TestChangesMakeCyclesFast(t *testing.T) {
 		p.observe(view, at.Add(time.Second))
 		if at = at.Add(time.Hour); p.changing(at.Add(-time.Hour + fastFor)) {
 			t.Errorf("%s: the same again is no change", name)
+		}
+	}
+}
+
+// A large fleet lists less often while it changes, but at least every Acquire.
+func TestFastCyclesSlowDownInALargeFleet(t *testing.T) {
+	for _, tt := range []struct {
+		hosts, leases int
+		want          time.Duration
+	}{{1, 1, 500 * time.Millisecond}, {500, 1000, 500 * time.Millisecond}, {1000, 2000, 2 * time.Second}, {1000, 10_000, 5 * time.Second}, {100_000, 1_000_000, 5 * time.Second}} {
+		_, e := newFaultyStore(t)
+		p := &interval{env: e, fastUntil: e.clock.Now().Add(time.Minute), hosts: make([]hostKey, tt.hosts), owners: map[string]hostKey{}}
+		for i := range tt.leases {
+			p.owners[fmt.Sprint(i)] = ""
+		}
+		if d := p.next(listing{}, &etagHistory{}, false); d < tt.want*8/10 || d > tt.want*12/10 {
+			t.Errorf("%d hosts and %d leases: the next cycle in %s, want about %s", tt.hosts, tt.leases, d, tt.want)
 		}
 	}
 }

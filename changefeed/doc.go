@@ -122,7 +122,8 @@
 // parent is gone, so a successful write of the parent in step 2 proves that no child has
 // been created and deleted before. A failed delete leaves a DONE record, which every
 // host ignores. Initialization is the same protocol; the record {prefix}.info is the
-// parent of all first leases.
+// parent of all first leases. If there are more than 32, the host that decided them creates them,
+// and the others wait as long as the records change; see leaveInitialization.
 //
 // A merge of physical ranges leaves the leases as they are. Only then does a feed divide
 // the documents of one range between leases, by each document's own key.
@@ -213,8 +214,13 @@
 // that the plan counts it. A spare host, which is due nothing because there are more hosts
 // than leases, only polls the leases and writes one record now and then.
 //
+// After a change, hosts list every Options.AcquireFast for a minute. Each listing contains every
+// lease, so a fleet that would list more than a million records a second lists less often, but at
+// least every Options.Acquire.
+//
 // A leaving host announces it, continues to work until the other hosts poll often, and
-// then releases its leases. Each is unowned for less than a second. See drain.
+// then releases its leases. Each is unowned for less than a second, or for about as long as the
+// time between two listings in a large fleet. See drain.
 //
 // # Rooms
 //

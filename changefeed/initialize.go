@@ -28,6 +28,32 @@ func (r *run) initialize(ctx context.Context, seen listing) (done bool, err erro
 	return true, nil
 }
 
+// Up to atOnce first leases are created in one round of requests, so any host completes them.
+// A host creates more in about perFirstLease each: two writes of some 8 ms, 32 at a time.
+const (
+	atOnce        = 32
+	perFirstLease = 500 * time.Microsecond
+)
+
+// leaveInitialization returns how long to wait for the host that decided the first leases and is
+// creating them, or 0. All hosts of a new deployment would otherwise create each lease. Once
+// nothing has changed for two to three times Acquire, that host may be gone, and others continue.
+func (r *run) leaveInitialization(seen listing, now time.Time) time.Duration {
+	if r.initializes || seen.info == nil || seen.info.State != LeaseSplit || len(seen.info.Children) <= atOnce {
+		return 0
+	}
+	quiet := r.lister.etags.unchangedFor(seen.info.ID, now)
+	for _, c := range seen.info.Children {
+		if id := r.ids.lease(c.Range); r.lister.etags.listed(id) {
+			quiet = min(quiet, r.lister.etags.unchangedFor(id, now))
+		}
+	}
+	if quiet >= jitter(r.opts.Acquire*5/2) {
+		return 0
+	}
+	return jitter(min(r.opts.Acquire, r.opts.AcquireFast+time.Duration(len(seen.info.Children))*perFirstLease))
+}
+
 // propScope is the property of the info record with the scope of the leases. It is absent
 // for the whole key space.
 const propScope = "scope"
@@ -77,9 +103,11 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 		return err
 	}
 	info.Children, info.Since = children, since
+	r.initializes = true
 	info.ETag, err = r.store.Create(ctx, info.encode())
 	switch {
 	case errors.Is(err, ErrExists):
+		r.initializes = false
 		return nil // the next listing contains it
 	case err != nil:
 		return fmt.Errorf("create %s: %w", info.ID, err)

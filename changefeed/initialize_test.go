@@ -130,3 +130,69 @@ func TestInitializationOfAnotherHostIsCompleted(t *testing.T) {
 		t.Errorf("it cannot be completed: done %t, error %v", done, err)
 	}
 }
+
+// The host that decided many first leases creates them. The others wait as long as it does so.
+func TestManyFirstLeasesAreLeftToTheHostThatDecidedThem(t *testing.T) {
+	_, e := newFaultyStore(t)
+	r := newRun(e)
+	info := Lease{ID: "p.info", ETag: "1", State: LeaseSplit, Children: make([]RangeToken, 1000)}
+	for i := range info.Children {
+		info.Children[i].Range = rng(fmt.Sprintf("%08X", i), fmt.Sprintf("%08X", i+1))
+	}
+	few := info
+	few.Children = info.Children[:32]
+	last := r.ids.lease(info.Children[999].Range)
+	c := e.clock.(*manualClock)
+	began := c.now
+	for _, tt := range []struct {
+		what   string
+		seen   listing
+		edit   func()
+		after  time.Duration // of the last change
+		waits  bool
+		unless bool // this host has decided them
+	}{
+		{what: "no info record"},
+		{what: "few leases", seen: listing{info: &few}},
+		{what: "just decided", seen: listing{info: &info}, waits: true},
+		{what: "decided by this host", seen: listing{info: &info}, unless: true},
+		{what: "quiet for twice Acquire less the jitter", seen: listing{info: &info}, after: 2*e.opts.Acquire - time.Millisecond, waits: true},
+		{what: "quiet for longer", seen: listing{info: &info}, after: 3 * e.opts.Acquire},
+		{what: "a lease is created", seen: listing{info: &info}, after: 3 * e.opts.Acquire, waits: true, edit: func() {
+			r.lister.etags.observe([]Record{{ID: "p.info", ETag: "1"}, {ID: last, ETag: "1"}}, c.now)
+		}},
+		{what: "another record changes", seen: listing{info: &info}, after: 3 * e.opts.Acquire, edit: func() {
+			r.lister.etags.observe([]Record{{ID: "p.info", ETag: "1"}, {ID: "p..else", ETag: "1"}}, c.now)
+		}},
+	} {
+		c.now = began
+		r.lister.etags = etagHistory{}
+		r.lister.etags.observe([]Record{{ID: "p.info", ETag: "1"}}, c.now)
+		c.now = c.now.Add(tt.after)
+		if tt.edit != nil {
+			tt.edit()
+		}
+		r.initializes = tt.unless
+		pause := r.leaveInitialization(tt.seen, c.now)
+		if waits := pause > 0; waits != tt.waits || waits && (pause < 800*time.Millisecond || pause > 1200*time.Millisecond) {
+			t.Errorf("%s: waits for %s", tt.what, pause)
+		}
+	}
+}
+
+// A host that waits for the first leases writes its heartbeat and no lease. The other host would
+// otherwise count itself alone.
+func TestHostWaitsForFirstLeasesWithAHeartbeat(t *testing.T) {
+	d, e := newFaultyStore(t)
+	e.feed = &physical{}
+	r := newRun(e)
+	info := Lease{ID: "p.info", Version: 1, State: LeaseSplit}
+	for i := range 100 {
+		info.Children = append(info.Children, RangeToken{Range: rng(fmt.Sprintf("%02X", i), fmt.Sprintf("%02X", i+1))})
+	}
+	d.keep(t, info)
+	pause, err := r.cycle(t.Context())
+	if err != nil || pause == 0 || len(d.created) != 1 || d.created[0].ID != r.ids.host("a", r.incarnation) {
+		t.Errorf("pause %s, error %v, %d records created; want only the heartbeat", pause, err, len(d.created))
+	}
+}

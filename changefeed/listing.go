@@ -139,5 +139,8 @@ func (s *etagHistory) unchangedFor(id string, now time.Time) time.Duration {
 	return now.Sub(seen.since)
 }
 
+// listed reports whether the last listing contained the record.
+func (s *etagHistory) listed(id string) bool { _, there := s.seen[id]; return there }
+
 // changed reports whether the record was written while this host watched.
 func (s *etagHistory) changed(id string) bool { return s.seen[id].changed }

@@ -25,6 +25,8 @@ type run struct {
 	vacancies  *vacancies
 	last       listing // of the last cycle that balanced
 	again      bool    // it replaces a run whose container was deleted
+	// initializes is set once this run has decided the first leases: it creates them.
+	initializes bool
 }
 
 func newRun(given *env) *run {
