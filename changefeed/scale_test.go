@@ -153,7 +153,7 @@ func (f *scaleFleet) phase(name string, within time.Duration, change func()) (to
 	if within > 0 {
 		took = eventually(f.t, within, name+": balanced", f.balanced)
 	}
-	time.Sleep(testenv.Duration(f.t, "SCALE_PHASE", 20*time.Second) - time.Since(began))
+	time.Sleep(testenv.Duration(f.t, "SCALE_PHASE", 10*time.Second) - time.Since(began))
 	seconds := time.Since(began).Seconds()
 	cost = f.costs().since(before)
 	f.mu.Lock()
@@ -224,7 +224,7 @@ func TestScale(t *testing.T) {
 // Ranges split while the load grows a hundredfold within SCALE_GROWTH.
 func TestScaleGrowth(t *testing.T) {
 	ranges, hosts := testenv.Count(t, "SCALE_RANGES", 100), testenv.Count(t, "SCALE_HOSTS", 20)
-	growth := testenv.Duration(t, "SCALE_GROWTH", 2*time.Minute)
+	growth := testenv.Duration(t, "SCALE_GROWTH", time.Minute)
 	synctest.Test(t, func(t *testing.T) {
 		const steps, most = 20, 1.0 // changes a second that a range can serve
 		f := newScaleFleet(t, max(1, ranges/100), most)
