@@ -107,7 +107,7 @@ func (f *flow) ahead(stored int64) Ahead {
 
 // entry returns the record of a held key. Called with mu.
 func (h *heldKey) entry() HeldKey {
-	e := HeldKey{Key: h.hash, LSN: h.dropped, since: h.since, attempt: h.attempt}
+	e := HeldKey{Key: h.hash, LSN: h.dropped, Outlasted: h.outlasted, since: h.since, attempt: h.attempt}
 	if len(h.items) > 0 {
 		first := &h.items[0]
 		e.LSN, e.ID, e.Refusals = first.item.LSN, first.id, first.refusals

@@ -259,6 +259,46 @@ func TestFullWindowDeadLettersWaitingDocuments(t *testing.T) {
 	})
 }
 
+// The next owner begins with a window that waiting documents fill. It handles nothing else before that, and
+// nothing more is read.
+func TestFullWindowOfTheOwnerBeforeDeadLettersWaitingDocuments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var g deadLetters
+		got := newLedger()
+		start := func(name string) *host {
+			return w.start(name, changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+				if string(item.Key) != `"other"` {
+					return errNotNow
+				}
+				got.note(&item)
+				return nil
+			}), &changefeed.Options{DeadLetter: g.store, WaitLimit: 24 * time.Hour, MaxItems: 10, ReadAheadItems: 20, RetryMax: 2 * time.Second})
+		}
+		put := func(kind string, n int) {
+			for i := range n {
+				name := fmt.Sprint(kind, "-", i)
+				w.feed.Put(memfeed.Document{Key: name, ID: name})
+			}
+		}
+		other := func(id string) { w.feed.Put(memfeed.Document{Key: "other", ID: id}) }
+		a := start("a")
+		put("waits", 15)
+		for range 10 {
+			other("between")
+			time.Sleep(5 * time.Second)
+		}
+		a.stop()
+		put("late", 15)
+		other("last")
+		start("b")
+		eventually(t, 10*time.Minute, "the document after those that wait is handled", func() bool { return got.of("last") > 0 })
+		if n := g.count(); n < 5 || n > 15 {
+			t.Errorf("%d letters, want those that others have outlasted, as far as needed", n)
+		}
+	})
+}
+
 // A checkpoint of a manual handler covers the documents it refused, too.
 func TestNoManualCheckpointAfterRefusedDocument(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

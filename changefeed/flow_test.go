@@ -164,6 +164,36 @@ func TestKeyWaitsTooLongOnlyIfOthersWereHandled(t *testing.T) {
 	}
 }
 
+// The window becomes full after the last document that could be handled, and after an attempt of each held
+// key. Nothing more is read then, so a key that others have outlasted must not wait for another one.
+func TestFullWindowDeadLettersAKeyThatOthersHaveOutlasted(t *testing.T) {
+	for name, c := range map[string]struct {
+		between func(f *flow, h *heldKey) // the first two attempts
+		dead    bool
+	}{
+		"others were handled":          {func(f *flow, _ *heldKey) { f.handled.Add(1) }, true},
+		"none was":                     {func(*flow, *heldKey) {}, false},
+		"it waited for the outside":    {func(f *flow, h *heldKey) { f.handled.Add(1); f.postpone(h, 1); h.items[0].outside = true }, false},
+		"another document of it began": {func(f *flow, h *heldKey) { f.handled.Add(1); f.postpone(h, 1); f.progressed(h) }, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newTestFlow(t, &Options{WaitLimit: time.Hour, Observer: &Observer{}, DeadLetter: func(context.Context, DeadLetter) error { return nil }}, HandlerFunc(nil))
+			h := &heldKey{since: time.Now(), backoff: f.newBackoff(), items: []heldItem{{verdict: verdict{kind: waiting, err: errTest}}}}
+			f.postpone(h, 1)
+			c.between(f, h)
+			f.postpone(h, 1)
+			f.window.held = f.window.maxItems
+			for range 2 {
+				h.items[0].outside = false
+				f.postpone(h, 1)
+			}
+			if h.items[0].dead != c.dead {
+				t.Errorf("%s: dead %t", name, h.items[0].dead)
+			}
+		})
+	}
+}
+
 // The end of an outage begins the wait of a key anew, whatever else fails then.
 func TestWaitOutsideDoesNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

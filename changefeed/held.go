@@ -19,6 +19,7 @@ type heldKey struct {
 	since         time.Time // when its first item began to wait for no reason other than itself
 	attempt       int       // number of attempts
 	handledBefore int64     // items this process had handled at the last attempt
+	outlasted     bool      // others were handled between two attempts, since it began to wait
 	dropped       int64     // LSN of the first item that is not kept in memory, and must be read again; 0: none
 }
 
@@ -94,7 +95,10 @@ func (f *flow) hold(h *heldKey, p *page, item *Item, v verdict) {
 		if before.Key != h.hash || before.LSN != item.LSN || before.ID != it.id {
 			continue
 		}
-		if it.refusals = before.Refusals; len(h.items) == 0 && !before.since.IsZero() {
+		if it.refusals = before.Refusals; len(h.items) > 0 {
+			continue
+		}
+		if h.outlasted = before.Outlasted; !before.since.IsZero() {
 			h.since, h.attempt = before.since, before.attempt
 		}
 	}
@@ -213,8 +217,9 @@ func (f *flow) postpone(h *heldKey, n int) {
 		return
 	}
 	if o.outside {
-		h.since = now
+		h.since, h.outlasted = now, false
 	}
+	h.outlasted = h.outlasted || !o.outside && h.attempt > 1 && f.handled.Load() > h.handledBefore
 	if left := o.notBefore.Sub(f.opts.Now()); left > 0 {
 		h.due = now.Add(left)
 	} else {
@@ -231,8 +236,13 @@ func (f *flow) postpone(h *heldKey, n int) {
 
 // waitedTooLong reports whether a key must be dead-lettered: it has waited for WaitLimit,
 // or held items fill the window. Other documents must have been handled since its last
-// attempt, because otherwise an outage would dead-letter every document. Called with mu.
+// attempt, because otherwise an outage would dead-letter every document. Once the window is
+// full, none can be, because nothing more is read: then an earlier pair of attempts counts,
+// also of the session before. Called with mu.
 func (f *flow) waitedTooLong(h *heldKey, o *outcome, now time.Time) bool {
+	if f.opts.WaitLimit > 0 && h.outlasted && h.attempt > 1 && !o.refused && !o.outside && f.window.crowded() {
+		return true
+	}
 	limit := f.opts.WaitLimit
 	return limit > 0 && !o.refused && !o.outside && h.attempt > 1 && f.handled.Load() > h.handledBefore &&
 		(now.Sub(h.since) >= limit || f.window.crowded())

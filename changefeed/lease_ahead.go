@@ -27,6 +27,8 @@ type HeldKey struct {
 	LSN      int64  `json:"l"`           // of its first change that is not done
 	ID       string `json:"d,omitempty"` // of that document
 	Refusals int    `json:"n,omitempty"` // of that document
+	// Outlasted means that other keys were handled between two attempts of this one.
+	Outlasted bool `json:"o,omitempty"`
 
 	// Only the next session of this process has these: see heldKey.
 	since   time.Time
@@ -34,11 +36,11 @@ type HeldKey struct {
 }
 
 // maxHeldBytes bounds the held keys in a record, because each write of a lease costs its
-// size. It is enough for some 500 keys.
+// size. It is enough for some 400 keys.
 const maxHeldBytes = 32 << 10
 
 // size is the encoded size of h, or a bit more.
-func (h *HeldKey) size() int { return 64 + len(h.ID) }
+func (h *HeldKey) size() int { return 80 + len(h.ID) }
 
 // positionHash returns the Position of an Ahead that is stored with l.
 func (l *Lease) positionHash() uint64 {

@@ -152,7 +152,7 @@ func (f *flow) retryCount(h *heldKey, room int) int {
 // begin to wait now. Called with mu.
 func (f *flow) progressed(h *heldKey) {
 	now := f.clock.Now()
-	h.since, h.due, h.attempt = now, now, 0
+	h.since, h.due, h.attempt, h.outlasted = now, now, 0, false
 	h.backoff.reset()
 	switch {
 	case len(h.items) > 0:
