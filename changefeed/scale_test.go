@@ -184,7 +184,7 @@ func (f *scaleFleet) costs() charges {
 // TestScale measures a fleet of SCALE_RANGES ranges and SCALE_HOSTS hosts in virtual time; make
 // scale has the sizes. The time of requests is that of costedStore, and its charges are a model.
 func TestScale(t *testing.T) {
-	ranges, hosts := testenv.Count(t, "SCALE_RANGES", 100), testenv.Count(t, "SCALE_HOSTS", 20)
+	ranges, hosts := testenv.Count(t, "SCALE_RANGES", 40), testenv.Count(t, "SCALE_HOSTS", 10)
 	const rate = 2 // changes a second and range: each range then writes its checkpoint every second, as at any higher rate
 	synctest.Test(t, func(t *testing.T) {
 		empty := memory()
@@ -223,7 +223,7 @@ func TestScale(t *testing.T) {
 
 // Ranges split while the load grows a hundredfold within SCALE_GROWTH.
 func TestScaleGrowth(t *testing.T) {
-	ranges, hosts := testenv.Count(t, "SCALE_RANGES", 100), testenv.Count(t, "SCALE_HOSTS", 20)
+	ranges, hosts := testenv.Count(t, "SCALE_RANGES", 40), testenv.Count(t, "SCALE_HOSTS", 10)
 	growth := testenv.Duration(t, "SCALE_GROWTH", time.Minute)
 	synctest.Test(t, func(t *testing.T) {
 		const steps, most = 20, 1.0 // changes a second that a range can serve
