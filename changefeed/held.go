@@ -240,10 +240,7 @@ func (f *flow) postpone(h *heldKey, n int) {
 // full, none can be, because nothing more is read: then an earlier pair of attempts counts,
 // also of the session before. Called with mu.
 func (f *flow) waitedTooLong(h *heldKey, o *outcome, now time.Time) bool {
-	if f.opts.WaitLimit > 0 && h.outlasted && h.attempt > 1 && !o.refused && !o.outside && f.window.crowded() {
-		return true
-	}
 	limit := f.opts.WaitLimit
-	return limit > 0 && !o.refused && !o.outside && h.attempt > 1 && f.handled.Load() > h.handledBefore &&
-		(now.Sub(h.since) >= limit || f.window.crowded())
+	return limit > 0 && !o.refused && !o.outside && h.attempt > 1 &&
+		(f.handled.Load() > h.handledBefore && now.Sub(h.since) >= limit || h.outlasted && f.window.crowded())
 }
