@@ -69,7 +69,7 @@ func (o *Operator) Adopt(ctx context.Context) (previous string, err error) {
 		for _, l := range leases {
 			if l.State == changefeed.LeaseLive && l.Owner != "" {
 				return "", fault.New(fault.Conflict, "relay_not_stopped", fmt.Sprintf("the relay %s owns ranges: stop all relays with SIGTERM. "+
-					"If it was killed, start a relay with the previous shards, wait until feedbox lag is 0, and stop it", l.Owner))
+					"If it was killed, start a relay with the previous shards, wait until the oldest unsent event of feedbox lag is younger than the kill, and stop it", l.Owner))
 			}
 		}
 	}

@@ -193,8 +193,17 @@ func checkShards(report *report, c ServiceBus) {
 	seen := map[Shard]bool{}
 	for i, s := range c.ShardList() {
 		same := Shard{s.Topic, cmp.Or(s.Namespace, c.Namespace)}
-		if s.Topic == "" || strings.HasSuffix(strings.TrimSpace(c.Shards[i]), "@") || strings.ContainsAny(s.Namespace, ":/@ ") || seen[same] || i >= most {
-			report.add(name, fmt.Sprintf("%q is not a topic, each topic once and at most %d", c.Shards[i], most), "write for example events-0,events-1@contoso-2.servicebus.windows.net")
+		problem := ""
+		switch {
+		case s.Topic == "" || strings.HasSuffix(strings.TrimSpace(c.Shards[i]), "@") || strings.ContainsAny(s.Namespace, ":/@ "):
+			problem = fmt.Sprintf("%q is neither TOPIC nor TOPIC@NAMESPACE", c.Shards[i])
+		case seen[same]:
+			problem = fmt.Sprintf("has %q twice", c.Shards[i])
+		case i >= most:
+			problem = fmt.Sprintf("has more than %d topics", most)
+		}
+		if problem != "" {
+			report.add(name, problem, "write for example events-0,events-1@contoso-2.servicebus.windows.net")
 			return
 		}
 		seen[same] = true

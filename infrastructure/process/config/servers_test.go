@@ -407,6 +407,9 @@ func TestShardsAreChecked(t *testing.T) {
 		if (err == nil) != valid || err != nil && !strings.Contains(err.Error(), "FEEDBOX_SERVICEBUS_SHARDS") {
 			t.Errorf("%q: %v", text, err)
 		}
+		if twice := text == "a,a" || text == "a,a@a.example"; twice != (err != nil && strings.Contains(err.Error(), " twice")) {
+			t.Errorf("%q: %v", text, err)
+		}
 		if valid && strings.Join(c.Shards(), ",") != strings.ReplaceAll(text, " ", "") {
 			t.Errorf("%q is read as %v", text, c.Shards())
 		}
