@@ -168,6 +168,16 @@ func TestAheadOfFormerSessionIsKeptUntilItIsReadAgain(t *testing.T) {
 		}
 		f.close()
 	})
+	synctest.Test(t, func(t *testing.T) {
+		f := pastFlow(t, &Options{Observer: &Observer{}}, Each(func(_ context.Context, item Item) error { return nil }))
+		f.past = newPast(Ahead{LSN: 5, Held: []HeldKey{{Key: hashOf([]byte("k")), LSN: 7, ID: "k7", Refusals: 2}}}, false)
+		f.admit(&Page{Items: items("a4", "a6")})
+		synctest.Wait()
+		if a := f.ahead(5); len(a.Held) != 1 || a.Held[0].Refusals != 2 {
+			t.Errorf("before the refused document is read again, the record has %+v", a)
+		}
+		f.close()
+	})
 }
 
 // Keys may be refused by the thousand. The record keeps what it has room for and never takes

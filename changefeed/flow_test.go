@@ -51,6 +51,22 @@ func TestFailureAfterStopIsNotReported(t *testing.T) {
 	}
 }
 
+// One of two documents of a transaction and a key was refused in a former session.
+func TestRefusalsAreThoseOfOneDocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
+		f.past = newPast(Ahead{Held: []HeldKey{{Key: hashOf([]byte("k")), LSN: 5, ID: "b", Refusals: 3}}}, false)
+		page := &Page{Items: []Item{{LSN: 5, Key: []byte("k"), Raw: []byte(`{"id":"a"}`)}, {LSN: 5, Key: []byte("k"), Raw: []byte(`{"id":"b"}`)}}}
+		p, h := f.window.add(page, 0, 5, 0), &heldKey{key: "k", hash: hashOf([]byte("k"))}
+		for i := range page.Items {
+			f.hold(h, p, &page.Items[i], verdict{})
+		}
+		if a, b := h.items[0].refusals, h.items[1].refusals; a != 0 || b != 3 {
+			t.Errorf("document a has %d refusals, b has %d; want 0 and 3", a, b)
+		}
+	})
+}
+
 // Dropped pages are read again from their oldest change on.
 func TestDroppedPagesCountAsLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

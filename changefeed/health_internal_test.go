@@ -165,6 +165,28 @@ func TestAgeOfSplitRangeIsThatOfItsOldestPart(t *testing.T) {
 	}
 }
 
+// delayedPart is a splitFeed whose second part once ends early.
+type delayedPart struct {
+	splitFeed
+	delayed bool
+}
+
+func (f *delayedPart) Read(ctx context.Context, req ReadRequest) (*Page, error) {
+	if req.Range.Min == "55" && !f.delayed {
+		f.delayed = true
+		return nil, &AheadError{Position: 4, End: 3}
+	}
+	return f.splitFeed.Read(ctx, req)
+}
+
+func TestRepeatedMeasurementCountsEachPartOnce(t *testing.T) {
+	lag := RangeLag{Lease: Lease{Range: FullRange()}}
+	err := lag.measure(t.Context(), &delayedPart{}, func() time.Time { return time.Unix(1000, 0) })
+	if err != nil || !lag.Known || lag.Transactions != 6 {
+		t.Errorf("%+v, %v; want 6 transactions", lag, err)
+	}
+}
+
 func TestEndLSNIsKeptIfReplyHasNone(t *testing.T) {
 	var s lagState
 	s.read(&Page{EndLSN: 10, Items: []Item{{LSN: 4, Timestamp: 40}}})

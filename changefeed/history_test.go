@@ -225,6 +225,25 @@ func TestDelayedReplicaHoldsTheRangeUntilItCatchesUp(t *testing.T) {
 	}
 }
 
+// A reply that shows the change after the position ends a delay: the next early reply is a first one.
+func TestSecondDelayOfAReplicaIsNotReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			switch call {
+			case 1, 3, 5:
+				return change(6+call, "k"), nil
+			case 2, 4:
+				return &changefeed.Page{CaughtUp: true, EndLSN: 5}, nil
+			}
+			return &changefeed.Page{CaughtUp: true, EndLSN: 11}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{Observer: &changefeed.Observer{ReadFailed: func(e changefeed.ReadFailed) { t.Errorf("reported %v", e.Err) }}})
+		eventually(t, time.Hour, "delivered", func() bool { return w.got.count() == 3 })
+		stop()
+	})
+}
+
 // Positions of two histories are not compared, so no batch of an ownership mixes them.
 func TestRestartGivesAllLeasesOneNewHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

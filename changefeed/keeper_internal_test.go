@@ -203,11 +203,13 @@ func TestOperatorsWriteIsAdopted(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		_, k, reported := runKeeper(t, answer())
-		began := time.Now()
-		err := k.renew(t.Context())
-		synctest.Wait()
-		if err != nil || time.Since(began) > 0 || len(*reported) != 0 {
-			t.Errorf("renewed after %s, error %v; reported %+v", time.Since(began), err, *reported)
+		for range 3 { // each write follows a successful one, so no two conflicts are in a row
+			began := time.Now()
+			err := k.renew(t.Context())
+			synctest.Wait()
+			if err != nil || time.Since(began) > 0 || len(*reported) != 0 {
+				t.Errorf("renewed after %s, error %v; reported %+v", time.Since(began), err, *reported)
+			}
 		}
 		if l := k.snapshot(); l.ETag != "next" || !l.Request.Paused || len(k.requested) != 1 {
 			t.Errorf("the record is %+v, and the worker is notified %d times", l, len(k.requested))

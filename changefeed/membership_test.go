@@ -234,3 +234,30 @@ func TestListingClassifiesEachRecord(t *testing.T) {
 		t.Errorf("after a failed listing the lease is unchanged for %s, want 5 s", since)
 	}
 }
+
+// slowListing is a store whose listing takes 5 s.
+type slowListing struct {
+	LeaseStore
+	clock *manualClock
+}
+
+func (s slowListing) List(ctx context.Context, prefix string) ([]Record, error) {
+	s.clock.now = s.clock.now.Add(5 * time.Second)
+	return s.LeaseStore.List(ctx, prefix)
+}
+
+// The owner may have written during the listing. So it is unchanged since the end of it, not since its beginning.
+func TestRecordIsUnchangedSinceTheEndOfItsListing(t *testing.T) {
+	d, e := newFaultyStore(t)
+	c := e.clock.(*manualClock)
+	e.ids = recordIDs{prefix: "changefeed_db_c"}
+	lease := d.keep(t, e.leaseOf(FullRange()))
+	e.feed, e.store, e.ids = &namedFeed{}, slowListing{d, c}, recordIDs{}
+	l := &lister{env: e}
+	if seen, err := l.list(t.Context()); err != nil || len(seen.leases) != 1 {
+		t.Fatalf("listed %+v, error %v", seen, err)
+	}
+	if since := l.etags.unchangedFor(lease.ID, c.now); since != 0 {
+		t.Errorf("the lease is unchanged for %s, and its listing has just ended", since)
+	}
+}

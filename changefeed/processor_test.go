@@ -171,6 +171,14 @@ func TestRepeatedFailureIsLoggedOncePerMinute(t *testing.T) {
 		if len(lines) != 3 || !strings.Contains(lines[2], "repeated=16") {
 			t.Errorf("after a minute:\n%s", out.String())
 		}
+		out.Reset()
+		for range 40 { // 10 minutes
+			fail(1, errors.New("blocked: entity_disabled: it lasts"))
+			time.Sleep(15 * time.Second)
+		}
+		if n := strings.Count(out.String(), "\n"); n != 10 {
+			t.Errorf("a failure of 10 minutes is %d lines:\n%s", n, out.String())
+		}
 	})
 }
 

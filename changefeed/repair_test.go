@@ -37,14 +37,16 @@ func TestGapIsFilledAtLastKnownPosition(t *testing.T) {
 		there    LeaseState // of the record with the gap's id
 		fail     string     // this request
 		with     error
+		old      int64 // epoch of that record
 		epoch    int64 // of the lease that is made, 0 if none is
 		reported error
 	}{
 		"nothing there":                {there: "nothing", epoch: 6},
 		"the lease is there":           {there: LeaseLive},
 		"it was just split":            {there: LeaseSplit},
-		"it is done":                   {there: LeaseDone, epoch: 10},
-		"it never lived":               {there: LeasePending, epoch: 10},
+		"it is done":                   {there: LeaseDone, old: 9, epoch: 10},
+		"it was done long ago":         {there: LeaseDone, old: 4, epoch: 7},
+		"it never lived":               {there: LeasePending, old: 9, epoch: 10},
 		"it cannot be made":            {there: "nothing", fail: "create", with: errTest, reported: errTest},
 		"what is there cannot be read": {there: LeaseDone, fail: "read", with: errTest, reported: errTest},
 		"it has gone":                  {there: LeaseDone, fail: "read", with: ErrNotFound},
@@ -57,7 +59,7 @@ func TestGapIsFilledAtLastKnownPosition(t *testing.T) {
 		other.Continuation, other.Epoch = `"8"`, 9
 		if tt.there != "nothing" {
 			old := want
-			old.State, old.Epoch, old.Continuation = tt.there, 9, `"1"`
+			old.State, old.Epoch, old.Continuation = tt.there, tt.old, `"1"`
 			d.keep(t, old)
 		}
 		before := d.stored(t, want.ID)
@@ -87,6 +89,23 @@ func TestGapIsFilledAtLastKnownPosition(t *testing.T) {
 		if listed := e.relist.sent(); listed != (tt.epoch > 0) {
 			t.Errorf("%s: the leases are listed at once: %t", name, listed)
 		}
+	}
+}
+
+// The owner of a lease that is gone again may have written it a moment ago.
+func TestGapThatReturnsIsANewOne(t *testing.T) {
+	d, e := newFaultyStore(t)
+	c, g, gap := e.clock.(*manualClock), &gaps{env: e}, tiling{gaps: []FeedRange{rng("20", "30")}}
+	for _, t2 := range []tiling{gap, {}, gap} {
+		g.repair(t.Context(), listing{info: &Lease{}}, t2)
+		c.now = c.now.Add(e.opts.Expiry)
+	}
+	if d.expectEvents(t, "the gap has just returned"); d.writes > 0 {
+		t.Errorf("%d records written", d.writes)
+	}
+	g.repair(t.Context(), listing{info: &Lease{}}, gap)
+	if d.writes != 1 {
+		t.Errorf("%d records written after the gap has lasted", d.writes)
 	}
 }
 

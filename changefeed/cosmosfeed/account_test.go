@@ -7,6 +7,8 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +37,10 @@ func (o *outage) Do(r *http.Request) (*http.Response, error) {
 	o.hosts = append(o.hosts, r.URL.Host)
 	return o.next.Do(r)
 }
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) Do(r *http.Request) (*http.Response, error) { return t(r) }
 
 func replying(status int, body string) func(*http.Request) (*http.Response, error) {
 	return func(r *http.Request) (*http.Response, error) {
@@ -96,6 +102,87 @@ func TestClientRecoversFromAFailedFirstAccountRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Once the account was read, azcosmos keeps its regions, so no request has to make it read the account again.
+func TestOutageOfAKnownAccountDelaysNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := cosmosemu.StartT(t, &cosmosemu.Options{Network: pipenet.New()})
+		if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
+			t.Fatal(err)
+		}
+		next := srv.HTTPClient()
+		var away, refused atomic.Bool
+		o := &azcosmos.ClientOptions{}
+		o.Transport, o.Retry.MaxRetries = transport(func(r *http.Request) (*http.Response, error) {
+			if away.Load() && strings.Trim(r.URL.Path, "/") == "" {
+				refused.Store(true)
+				return outages["service unavailable"](r)
+			}
+			return next.Do(r)
+		}), -1
+		a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(o))
+		read := func() {
+			began := time.Now()
+			_, _ = a.data.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("k"), "k", nil)
+			if took := time.Since(began); took > 0 {
+				t.Errorf("a request took %s", took)
+			}
+		}
+		read()
+		away.Store(true)
+		for range 3 {
+			time.Sleep(6 * time.Minute) // azcosmos reads the account again
+			read()
+			time.Sleep(10 * time.Second)
+			read()
+		}
+		if !refused.Load() {
+			t.Error("the account was not read again")
+		}
+	})
+}
+
+// The account is read again by one request. The others do not wait the second that azcosmos waits after it.
+func TestOneRequestReadsTheAccountAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := cosmosemu.StartT(t, &cosmosemu.Options{Network: pipenet.New()})
+		if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
+			t.Fatal(err)
+		}
+		next, up := srv.HTTPClient(), time.Now().Add(time.Minute)
+		o := &azcosmos.ClientOptions{}
+		o.Transport = transport(func(r *http.Request) (*http.Response, error) {
+			if time.Now().Before(up) {
+				return outages["role not yet assigned"](r)
+			}
+			if strings.Trim(r.URL.Path, "/") == "" {
+				time.Sleep(500 * time.Millisecond) // until all requests were sent
+			}
+			return next.Do(r)
+		})
+		a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(o))
+		read := func() (took time.Duration) {
+			began := time.Now()
+			_, _ = a.data.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("k"), "k", nil)
+			return time.Since(began)
+		}
+		read()
+		time.Sleep(2 * time.Minute)
+		var slow atomic.Int64
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if read() >= time.Second {
+					slow.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if slow.Load() != 1 {
+			t.Errorf("%d of 10 requests waited, want one", slow.Load())
+		}
+	})
 }
 
 // Options for a second client share nothing with the first, and no policy runs twice.

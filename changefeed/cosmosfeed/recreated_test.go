@@ -69,6 +69,30 @@ func TestProcessorContinuesInAContainerCreatedAgain(t *testing.T) {
 	}
 }
 
+// The document that showed wrong keys was one of the deleted container.
+func TestDoubtEndsWithItsContainer(t *testing.T) {
+	a := newAccount(t, 4, true)
+	a.put(40, 20)
+	feed := a.feed("data")
+	feed.BreakHash()
+	_, leases := a.ranges("data")
+	for _, r := range leases {
+		if _, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: r, MaxItems: 20}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := feed.Place("k"); err == nil {
+		t.Fatal("a key has a place although computed keys are wrong")
+	}
+	a.recreate(0)
+	if _, err := feed.Source(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := feed.Place("k"); err != nil {
+		t.Errorf("in the new container: %v", err)
+	}
+}
+
 // A request names its container by path, and a position is a number that both containers have.
 func TestPositionOfADeletedContainerIsRefused(t *testing.T) {
 	for _, withPolicy := range []bool{false, true} {
