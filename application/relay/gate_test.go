@@ -105,6 +105,20 @@ func TestCoveredEventsAreNotAdmitted(t *testing.T) {
 	}
 }
 
+// An event that is to be held behind a gate is not admitted by a later one, which may have the same cause.
+func TestEventBehindAnotherClosingIsNotAdmitted(t *testing.T) {
+	at := time.Unix(9, 0)
+	gate := relay.NewGate("a", relay.Closing{Event: "e", Reason: "busy", At: at})
+	for closing, admitted := range map[relay.Closing]bool{
+		{Event: "e", At: at.UTC()}: true, {Event: "f", At: at}: false, {Event: "e", At: at.Add(time.Second)}: false,
+	} {
+		g := gate
+		if g.Admit(&relay.ParkedEvent{Closing: &closing}) != admitted || !admitted && g != gate {
+			t.Errorf("behind %+v: admitted %t, gate %+v", closing, !admitted, g)
+		}
+	}
+}
+
 // A gate of an earlier version has progress without a history. It covers events of a feed without
 // one, as before: by LSN, and in a transaction by sequence.
 func TestProgressOfEarlierVersionCoversFeedWithoutHistory(t *testing.T) {

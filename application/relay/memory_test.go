@@ -1,9 +1,13 @@
 package relay_test
 
 import (
+	"context"
 	"errors"
 	"slices"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -71,6 +75,89 @@ func TestNewOwnerLoadsGatesBeforeFirstPage(t *testing.T) {
 			t.Errorf("parked (-want +got):\n%s", diff)
 		}
 	}
+}
+
+// slowListing is a store whose listings wait until listed returns.
+type slowListing struct {
+	*parkedtest.Memory
+	listed func(ctx context.Context) error
+}
+
+func (s *slowListing) Closed(ctx context.Context) ([]string, error) {
+	if err := s.listed(ctx); err != nil {
+		return nil, err
+	}
+	return s.Memory.Closed(ctx)
+}
+
+// Two ranges wait for one listing. The context of the one that made it ends, and the other lists again.
+func TestListingThatItsCallerCutsFailsNoOtherRange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		type name struct{}
+		begun, release, cuts := 0, make(chan struct{}), map[string]context.CancelFunc{}
+		mem := &slowListing{Memory: parkedtest.NewMemory(), listed: func(ctx context.Context) error {
+			switch begun++; begun {
+			case 1:
+				<-release
+			case 2:
+				time.Sleep(time.Second) // until the other range waits for it, too
+				cuts[ctx.Value(name{}).(string)]()
+				return ctx.Err()
+			}
+			return nil
+		}}
+		r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
+		failed := map[string]int{}
+		var mu sync.Mutex
+		var running sync.WaitGroup
+		for _, lease := range []string{"first", "a", "b"} {
+			ctx, cancel := context.WithCancel(context.WithValue(t.Context(), name{}, lease))
+			cuts[lease] = cancel
+			running.Go(func() {
+				n := len(r.Handle(ctx, relay.Ownership{Lease: lease, Epoch: 1}, changes(lease+" "+lease+"1 1")))
+				mu.Lock()
+				defer mu.Unlock()
+				failed[lease] = n
+			})
+			synctest.Wait()
+		}
+		close(release) // a and b began during the first listing, so one of them makes the second for both
+		running.Wait()
+		if failed["first"] != 0 || failed["a"]+failed["b"] != 1 {
+			t.Errorf("failed events by range: %v; want that of the range whose context ended", failed)
+		}
+	})
+}
+
+// While another range lists the gates, a key is parked and its next event arrives.
+func TestKeyParkedDuringAListingIsHeldBackAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		close(release)
+		b := &broker{}
+		mem := &slowListing{Memory: parkedtest.NewMemory()}
+		mem.listed = func(context.Context) error { <-release; return nil }
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		own := relay.Ownership{Lease: "l", Epoch: 1}
+		if failed := r.Handle(t.Context(), own, changes("b b1 1")); failed != nil {
+			t.Fatal(failed)
+		}
+		release = make(chan struct{})
+		var other sync.WaitGroup
+		other.Go(func() { r.Handle(t.Context(), relay.Ownership{Lease: "other", Epoch: 1}, changes("c c1 1")) })
+		synctest.Wait()
+		if err := r.Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err != nil {
+			t.Fatal(err)
+		}
+		if failed := r.Handle(t.Context(), own, changes("a a2 2")); failed != nil {
+			t.Fatal(failed)
+		}
+		if diff := cmp.Diff([]string{"a1 too_large", "a2 held"}, parkedIDs(t, mem.Memory, "a")); diff != "" {
+			t.Errorf("parked (-want +got):\n%s", diff)
+		}
+		close(release)
+		other.Wait()
+	})
 }
 
 func TestUnloadedGatesBlockSending(t *testing.T) {

@@ -54,6 +54,22 @@ func TestWindowsListTheNewestFirst(t *testing.T) {
 	})
 }
 
+// The store has whole seconds, and the end of a listing may be within one.
+func TestListingEndsWithTheSecondOfItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &timed{}
+		s.add("k", 1)
+		now := time.Now()
+		time.Sleep(time.Minute)
+		for after, n := range map[time.Duration]int{0: 0, time.Millisecond: 1, 999 * time.Millisecond: 1, time.Second: 1} {
+			page, err := s.Recent(t.Context(), relay.RecentQuery{Limit: 5, Until: now.Add(after)})
+			if err != nil || len(page.Events) != n {
+				t.Errorf("until %s after the event: %+v, %v; want %d events", after, page.Events, err, n)
+			}
+		}
+	})
+}
+
 // A burst, an idle month, and events at random times: each page has few reads, and few events are read
 // more than once.
 func TestPageOfAListingHasFewReads(t *testing.T) {

@@ -87,13 +87,14 @@ func allMetrics(t *testing.T) string {
 	m.Batch(t.Context(), relay.BatchReport{Messages: 3, Accepted: 2, Took: time.Millisecond, Err: &relay.Error{Class: relay.Blocked, Reason: "no_queue"}})
 	m.Batch(t.Context(), relay.BatchReport{Messages: 1, Took: 15 * time.Second, Err: &relay.Error{Class: relay.Outage, Reason: "send_timeout"}})
 	now := time.Date(2026, 1, 31, 8, 0, 2, 0, time.UTC)
-	publisher := &timedPublisher{Publisher: accepting{&relay.PublishError{Keys: []relay.KeyError{{Group: 1, Sent: 1, Err: errors.New("x")}}}}, took: m.delivered, now: func() time.Time { return now }}
+	publisher := &timedPublisher{Publisher: accepting{&relay.PublishError{Keys: []relay.KeyError{{Group: 1, Sent: 1, Err: errors.New("x")}, {Group: 4, Err: errors.New("x")}}}}, took: m.delivered, now: func() time.Time { return now }}
 	message := func(created string) relay.Message { return relay.Message{CreatedAt: created} }
 	_ = publisher.Publish(t.Context(), []relay.Group{
 		{Key: "all", Messages: []relay.Message{message("2026-01-31T08:00:00Z"), message("2026-01-31T08:00:01.5Z")}},
 		{Key: "one", Messages: []relay.Message{message("2026-01-31T08:00:00Z"), message("2026-01-31T07:00:00Z")}},
 		{Key: "unknown", Messages: []relay.Message{message("")}},
 		{Key: "future", Messages: []relay.Message{message("2026-01-31T09:00:00Z")}},
+		{Key: "none", Messages: []relay.Message{message("2026-01-31T07:00:00Z")}},
 	})
 	hooks := m.Hooks(RelayLog(slog.New(slog.DiscardHandler)), time.Now)
 	hooks.Handled(t.Context(), relay.Summary{Resent: 1, Oldest: time.Now()})
