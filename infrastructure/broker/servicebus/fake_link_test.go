@@ -19,6 +19,7 @@ type fakeLink struct {
 	maxBatch, maxMessage int
 	opening, delay       time.Duration // of open and of a send
 	refuse               func(ids []string, keys map[string]bool) error
+	closing              error // of close
 
 	mu       sync.Mutex
 	accepted map[string][]string // ids by key
@@ -127,7 +128,7 @@ func (l *fakeLink) close(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed++
-	return nil
+	return l.closing
 }
 
 func publisherOver(t *testing.T, l *fakeLink, opts *PublisherOptions) *Publisher {

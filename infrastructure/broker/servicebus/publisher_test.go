@@ -395,18 +395,20 @@ func TestSentReportsTheContentOfABatch(t *testing.T) {
 }
 
 func TestTopicsCloseEveryLink(t *testing.T) {
-	links := []*fakeLink{{}, {}, {}}
-	topics := &Topics{byName: map[string]*Publisher{}}
-	for i, l := range links {
-		topics.byName[fmt.Sprint(i)] = publisherOver(t, l, nil)
-	}
-	topics.shards = []*Publisher{topics.byName["0"]}
-	if err := topics.Close(t.Context()); err != nil {
-		t.Error(err)
-	}
-	for i, l := range links {
-		if l.closed != 1 {
-			t.Errorf("link %d was closed %d times", i, l.closed)
+	for _, closing := range []error{nil, errors.New("away")} {
+		links := []*fakeLink{{closing: closing}, {closing: closing}, {closing: closing}}
+		topics := &Topics{byName: map[string]*Publisher{}}
+		for i, l := range links {
+			topics.byName[fmt.Sprint(i)] = publisherOver(t, l, nil)
+		}
+		topics.shards = []*Publisher{topics.byName["0"]}
+		if err := topics.Close(t.Context()); !errors.Is(err, closing) {
+			t.Errorf("closed with %v, want %v", err, closing)
+		}
+		for i, l := range links {
+			if l.closed != 1 {
+				t.Errorf("link %d was closed %d times", i, l.closed)
+			}
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 	"github.com/google/uuid"
 
 	"feedbox/application/contacts"
@@ -194,6 +195,25 @@ func TestVerifyAccountWithSeveralWriteRegions(t *testing.T) {
 	}
 	if err := (&cosmos.Account{}).Verify(); err != nil {
 		t.Errorf("nothing known: %v", err)
+	}
+}
+
+// A later read of the account that fails says nothing about its properties.
+func TestKnownAccountStaysKnownInAnOutage(t *testing.T) {
+	t.Parallel()
+	emulator := cosmosemu.StartT(t, &cosmosemu.Options{})
+	must(t, emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1}))
+	account := connect(t, emulator, emulator.HTTPClient())
+	pipeline := runtime.NewPipeline("test", "1", runtime.PipelineOptions{PerCall: []policy.Policy{account}}, &policy.ClientOptions{
+		Transport: movedAt{emulator.HTTPClient(), ""}, Retry: policy.RetryOptions{MaxRetries: -1},
+	})
+	req, err := runtime.NewRequest(t.Context(), http.MethodGet, emulator.Endpoint())
+	must(t, err)
+	if resp, err := pipeline.Do(req); err != nil || resp.StatusCode != http.StatusGone {
+		t.Fatalf("the account was read: %+v, %v", resp, err)
+	}
+	if err := account.Verify(); err != nil || account.Level() != "Session" {
+		t.Errorf("level %q, %v; want what was read before", account.Level(), err)
 	}
 }
 

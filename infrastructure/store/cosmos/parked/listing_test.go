@@ -6,9 +6,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+
 	"feedbox/application/relay"
+	"feedbox/domain/fault"
+	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/emulator/pipenet"
+	"feedbox/infrastructure/store/cosmos"
+	"feedbox/infrastructure/store/cosmos/parked"
 )
 
 func TestNewOwnerSeesRecentlyParkedKeys(t *testing.T) {
@@ -207,4 +215,60 @@ func TestStoreReadsItsOwnWrites(t *testing.T) {
 	if first, err := store.First(t.Context(), "k", 5, 1<<30); err != nil || len(first) != 1 {
 		t.Errorf("%d events, %v; want the one that stays", len(first), err)
 	}
+}
+
+// unreached replies to reads with a session token as replicas that have not reached it, while lost is true.
+type unreached struct {
+	next   *http.Client
+	lost   bool
+	tokens int // reads with a token
+}
+
+func (u *unreached) Do(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet || r.Header.Get("x-ms-session-token") == "" || !strings.Contains(r.URL.Path, "/docs/") {
+		return u.next.Do(r)
+	}
+	if u.tokens++; !u.lost {
+		return u.next.Do(r)
+	}
+	header := http.Header{"X-Ms-Substatus": {"1002"}}
+	return &http.Response{StatusCode: http.StatusNotFound, Status: "404 Not Found", Header: header, Body: http.NoBody, Request: r}, nil
+}
+
+// Replicas may lag twice within an hour. The session token is forgotten only if none reaches it for long.
+func TestSessionTokenIsForgottenOnlyIfNoReplicaReachesIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		emulator := cosmosemu.StartT(t, &cosmosemu.Options{Network: pipenet.New()})
+		must(t, emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "parked", PartitionKey: []string{cosmos.PartitionKeyPath}}))
+		replicas := &unreached{next: emulator.HTTPClient()}
+		client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Key: emulator.Key(), Options: azcore.ClientOptions{Transport: replicas}})
+		must(t, err)
+		t.Cleanup(client.Close)
+		container, err := client.NewContainer("contacts", "parked")
+		must(t, err)
+		store, err := parked.NewStore(container)
+		must(t, err)
+		parkAt(t, store, "k", &relay.Closing{Event: "e1"}, parkedEvent("e1", []byte(`{}`)))
+		read := func(lost bool) (withToken bool) {
+			t.Helper()
+			before := replicas.tokens
+			replicas.lost = lost
+			if _, err := store.Gate(t.Context(), "k"); lost != fault.Is(err, fault.Unavailable) || !lost && err != nil {
+				t.Errorf("no replica has the token: %t; error %v", lost, err)
+			}
+			return replicas.tokens > before
+		}
+		for range 2 {
+			if !read(true) || !read(false) {
+				t.Error("a read had no session token, and each lag was short")
+			}
+			time.Sleep(time.Hour)
+		}
+		read(true)
+		time.Sleep(2 * time.Minute)
+		read(true)
+		if read(false) {
+			t.Error("no replica has reached the session token for two minutes, and it is still required")
+		}
+	})
 }
