@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -41,8 +42,8 @@ func (l *linkSet) add(name string) int {
 }
 
 // publishUntilSent publishes messages of new keys until one is sent. It returns the time that took and
-// the number of failed calls.
-func publishUntilSent(t *testing.T, p *Publisher) (took time.Duration, failed int) {
+// the number of failed calls. Their reason is a send_timeout, or one of others.
+func publishUntilSent(t *testing.T, p *Publisher, others ...string) (took time.Duration, failed int) {
 	t.Helper()
 	began := time.Now()
 	for n := range 100 {
@@ -50,7 +51,7 @@ func publishUntilSent(t *testing.T, p *Publisher) (took time.Duration, failed in
 		if err == nil {
 			return time.Since(began), n
 		}
-		if relay.ReasonOf(err) != "send_timeout" || relay.ClassOf(err) != relay.Outage {
+		if !slices.Contains(append(others, "send_timeout"), relay.ReasonOf(err)) || relay.ClassOf(err) != relay.Outage {
 			t.Errorf("error %v, want a send_timeout", err)
 		}
 		time.Sleep(5 * time.Second)
@@ -132,10 +133,11 @@ func TestShortCallsDoNotReplaceALink(t *testing.T) {
 	})
 }
 
-// All links of the first connection are silent, or it attaches no further link. A new connection works.
+// All links of the first connection are silent, or it attaches no further link, or it grants no further token. A new
+// connection works.
 func TestSilentConnectionIsReplaced(t *testing.T) {
-	for _, attaches := range []bool{true, false} {
-		t.Run(fmt.Sprintf("attaches=%t", attaches), func(t *testing.T) {
+	for _, also := range []busemu.Operation{busemu.OpSend, busemu.OpAttach, busemu.OpPutToken} {
+		t.Run(string(also), func(t *testing.T) {
 			inWorld(t, nil, func(t *testing.T, w *world) {
 				var log bytes.Buffer
 				p := w.publisher(t, &PublisherOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -149,10 +151,12 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 					return nil
 				}
 				w.server.Control(busemu.OpSend, silent)
-				if !attaches {
-					w.server.Control(busemu.OpAttach, silent)
+				w.server.Control(also, silent)
+				var others []string
+				if also == busemu.OpPutToken { // such a request has a shorter timeout than a send
+					others = append(others, "connection_lost")
 				}
-				took, failed := publishUntilSent(t, p)
+				took, failed := publishUntilSent(t, p, others...)
 				if failed != 4 || took > 3*time.Minute {
 					t.Errorf("sent after %v and %d timeouts, want 4", took, failed)
 				}
@@ -165,6 +169,25 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Its successor has as many timeouts, because another publisher may use it.
+func TestSecondSilentConnectionIsReplacedAsLate(t *testing.T) {
+	inWorld(t, nil, func(t *testing.T, w *world) {
+		p := w.publisher(t, nil)
+		if err := p.Open(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.server.Control(busemu.OpSend, func(*busemu.Call) *busemu.Fault {
+			if w.connections() <= 2 {
+				return &busemu.Fault{Loss: busemu.Drop}
+			}
+			return nil
+		})
+		if took, failed := publishUntilSent(t, p); failed != 8 || w.connections() != 3 {
+			t.Errorf("sent after %v and %d timeouts on %d connections, want 4 timeouts on each of two", took, failed, w.connections())
+		}
+	})
 }
 
 // Many sends time out at the same time. They replace one link, and not its successors.
