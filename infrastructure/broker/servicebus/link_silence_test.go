@@ -171,6 +171,16 @@ func TestSilentConnectionIsReplaced(t *testing.T) {
 	}
 }
 
+// It says nothing about the link that has replaced this one.
+func TestLateOutcomeDoesNotEndTheCountOfTimeouts(t *testing.T) {
+	for silent, want := range map[bool]int{true: 3, false: 0} {
+		l := &senderLink{unanswered: 3}
+		if l.noteOutcome(&attachment{silent: silent}); l.unanswered != want {
+			t.Errorf("replaced: %t: %d timeouts after an outcome, want %d", silent, l.unanswered, want)
+		}
+	}
+}
+
 // Its successor has as many timeouts, because another publisher may use it.
 func TestSecondSilentConnectionIsReplacedAsLate(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
