@@ -61,6 +61,11 @@ func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
 	c.now = c.now.Add(time.Second)
 	d.noteFailure(ofReads, errTest)
 	expect("again", true, Unread, 1, errTest.Error(), c.now)
+	d.noteSuccess(ofReads)
+	d.due = c.now.Add(-45 * time.Second) // trouble begins with the first read without a reply, not with its report
+	d.noteFailure(ofReads, errTest)
+	expect("without a reply", true, Unread, 1, errTest.Error(), d.due)
+	d.due = time.Time{}
 	d.markStopped(other)
 	d.noteFailure(ofReads, errTest)
 	if l := d.keeper.snapshot(); l.Health != Stopped {
