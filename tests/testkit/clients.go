@@ -12,7 +12,7 @@ import (
 )
 
 // ContainerClient opens a container of the emulator with the vendor's SDK, like any other client.
-func (e Endpoints) ContainerClient(t *testing.T, name string) *azcosmos.ContainerClient {
+func (e Endpoints) ContainerClient(t testing.TB, name string) *azcosmos.ContainerClient {
 	t.Helper()
 	cred, err := azcosmos.NewKeyCredential(e.CosmosKey)
 	if err != nil {

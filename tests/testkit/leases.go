@@ -48,7 +48,7 @@ func (e Endpoints) AdoptParked(t *testing.T, processor string) {
 	}
 }
 
-func (e Endpoints) cosmosClient(t *testing.T) *azcosmos.Client {
+func (e Endpoints) cosmosClient(t testing.TB) *azcosmos.Client {
 	t.Helper()
 	cred, err := azcosmos.NewKeyCredential(e.CosmosKey)
 	if err != nil {

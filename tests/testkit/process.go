@@ -129,7 +129,7 @@ type Process struct {
 }
 
 // Start runs a program with extra environment variables. It kills the program when the test ends.
-func Start(t *testing.T, name, path string, env []string, args ...string) *Process {
+func Start(t testing.TB, name, path string, env []string, args ...string) *Process {
 	t.Helper()
 	p := &Process{Name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Env = Environ(env...)
@@ -203,13 +203,13 @@ type Endpoints struct {
 }
 
 // StartDev runs feedbox-dev and returns once its ready file is there.
-func StartDev(t *testing.T, b Binaries, args ...string) (*Process, Endpoints) {
+func StartDev(t testing.TB, b Binaries, args ...string) (*Process, Endpoints) {
 	t.Helper()
 	return StartDevWith(t, b, nil, args...)
 }
 
 // StartDevWith is StartDev with more variables in the environment.
-func StartDevWith(t *testing.T, b Binaries, env []string, args ...string) (*Process, Endpoints) {
+func StartDevWith(t testing.TB, b Binaries, env []string, args ...string) (*Process, Endpoints) {
 	t.Helper()
 	ready := filepath.Join(t.TempDir(), "ready.json")
 	p := Start(t, "feedbox-dev", b.Dev, env, append(args, "--ready-file", ready)...)
@@ -252,7 +252,7 @@ func (e Endpoints) ServiceEnv(more ...string) []string {
 
 // Eventually polls until ok returns true, and fails the test after limit. It is for other processes,
 // which cannot run in a bubble.
-func Eventually(t *testing.T, limit time.Duration, what string, ok func() bool) {
+func Eventually(t testing.TB, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(limit)
 	for !ok() {

@@ -16,9 +16,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/emulator/pipenet"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // answer is a reply read into memory.
 type answer struct {
