@@ -192,7 +192,7 @@ nightly: ## what takes hours: the whole check without stamps, all faults at full
 	FEEDBOX_FAULT_SCALE=1 BROKER_KILLS=50 CHANGEFEED_SEEDS=1000 CHANGEFEED_WIRE_SEEDS=200 CHANGEFEED_CYCLES=200 FAILOVER_CYCLES=50 $(MAKE) faults || failed=1; \
 	go run ./tests/reliability -results $(RESULTS)/faults || failed=1; \
 	FEEDBOX_PARKED_KEYS=500 go test -count=1 -timeout 60m -run 'TestRefusedEventsPark|TestWithServer/consumer/refused' ./infrastructure/broker/... || failed=1; \
-	FEEDBOX_FAULT_SCALE=1 FEEDBOX_PARKED_KEYS=25000 go test -count=1 -timeout 2h -tags faults -run TestConsumersKilledAtRandom ./tests/crash || failed=1; \
+	FEEDBOX_FAULT_SCALE=1 FEEDBOX_PARKED_KEYS=25000 go test -count=1 -timeout 4h -tags faults -run TestConsumersKilledAtRandom ./tests/crash || failed=1; \
 	FEEDBOX_CONFORMANCE=full $(MAKE) conformance-cosmos || failed=1; \
 	$(MAKE) conformance-rust || failed=1; \
 	go run ./tests/conformance/servicebus -suite python-tests || failed=1; \

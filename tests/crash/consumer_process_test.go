@@ -144,7 +144,7 @@ func (p *consumerPlan) kit(handler consumer.Handler, o consumer.Options) (server
 		return sqs.NewConsumer(p.sqs(), p.Queue, handler, &sqs.ConsumerOptions{Options: o, Visibility: 5 * time.Second, Wait: time.Second})
 	default:
 		return subscriber.NewSessionProcessor(servicebus.ClientConfig{ConnectionString: p.Endpoints.ServiceBusConnectionString}, subscriber.Subscription(p.Endpoints.Topic, p.Endpoints.Subscription), handler, &subscriber.SessionOptions{
-			Sessions: o.Concurrency, Inbox: o.Inbox, Park: o.Park, ParkedPoll: o.ParkedPoll, Attempts: o.Attempts, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax,
+			Sessions: o.Concurrency, Inbox: o.Inbox, Park: o.Park, ParkedPoll: o.ParkedPoll, Attempts: o.Attempts, RetryDelay: o.RetryDelay, RetryDelayMax: o.RetryDelayMax, Observe: o.Observe,
 		})
 	}
 }
