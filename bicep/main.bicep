@@ -59,11 +59,16 @@ param dataThroughput int = 4000
 @maxValue(1000000)
 param leasesThroughput int = 1000
 
-@description('Messaging units of the namespace. Production only.')
+@description('Messaging units of each namespace. Production only.')
 @allowed([ 1, 2, 4, 8, 16 ])
 param messagingUnits int = 1
 
-@description('Size of the topic. Sends fail once it is full. More than 5120 needs production.')
+@description('Namespaces, each with a topic, that share the contacts by a stable hash. Changing it while events are sent breaks their order: see Several topics or namespaces in cmd/feedbox/README.md.')
+@minValue(1)
+@maxValue(16)
+param messagingNamespaces int = 1
+
+@description('Size of each topic. Sends fail once it is full. More than 5120 needs production.')
 @minValue(1024)
 @maxValue(81920)
 param topicMegabytes int = 5120
@@ -184,11 +189,11 @@ module cosmos 'modules/cosmos.bicep' = {
   }
 }
 
-module servicebus 'modules/servicebus.bicep' = {
-  name: 'servicebus'
+module servicebus 'modules/servicebus.bicep' = [for n in range(0, messagingNamespaces): {
+  name: n == 0 ? 'servicebus' : 'servicebus-${n}'
   scope: group
   params: {
-    name: 'sb-${token}'
+    name: n == 0 ? 'sb-${token}' : 'sb-${token}-${n}'
     location: location
     tags: tags
     production: production
@@ -197,9 +202,10 @@ module servicebus 'modules/servicebus.bicep' = {
     topicMegabytes: topicMegabytes
     privateNetwork: private
     operatorIpRanges: operatorIpRanges
+    relayPrincipalId: relayIdentity.outputs.principalId
     workspaceId: monitoring.outputs.workspaceId
   }
-}
+}]
 
 module apps 'modules/environment.bicep' = {
   name: 'environment'
@@ -245,20 +251,22 @@ module cosmosEndpoint 'modules/endpoint.bicep' = if (private) {
   }
 }
 
-module servicebusEndpoint 'modules/endpoint.bicep' = if (private) {
-  name: 'servicebus-endpoint'
+// One at a time, because they share the private DNS zone.
+@batchSize(1)
+module servicebusEndpoint 'modules/endpoint.bicep' = [for n in range(0, messagingNamespaces): if (private) {
+  name: n == 0 ? 'servicebus-endpoint' : 'servicebus-endpoint-${n}'
   scope: group
   params: {
-    name: 'pe-servicebus-${token}'
+    name: n == 0 ? 'pe-servicebus-${token}' : 'pe-servicebus-${token}-${n}'
     location: location
     tags: tags
-    serviceId: servicebus.outputs.namespaceId
+    serviceId: servicebus[n].outputs.namespaceId
     subresource: 'namespace'
     zoneName: 'privatelink.servicebus.windows.net'
     networkId: apps.outputs.networkId
     subnetId: apps.outputs.endpointsSubnetId
   }
-}
+}]
 
 module registryEndpoint 'modules/endpoint.bicep' = if (private) {
   name: 'registry-endpoint'
@@ -300,8 +308,6 @@ module roles 'modules/roles.bicep' = {
     dataContainer: cosmos.outputs.dataContainer
     leasesContainer: cosmos.outputs.leasesContainer
     parkedContainer: cosmos.outputs.parkedContainer
-    namespaceName: servicebus.outputs.namespaceName
-    topicName: servicebus.outputs.topicName
     registryName: registry.outputs.name
     apiPrincipalId: apiIdentity.outputs.principalId
     relayPrincipalId: relayIdentity.outputs.principalId
@@ -358,8 +364,10 @@ module relay 'modules/relay.bicep' = {
     dataContainer: cosmos.outputs.dataContainer
     leasesContainer: cosmos.outputs.leasesContainer
     parkedContainer: cosmos.outputs.parkedContainer
-    namespaceHost: servicebus.outputs.host
-    topicName: servicebus.outputs.topicName
+    namespaceHost: servicebus[0].outputs.host
+    topicName: servicebus[0].outputs.topicName
+    // The host of the first namespace is not repeated, because a name without a host means namespaceHost.
+    shards: [for n in range(0, messagingNamespaces > 1 ? messagingNamespaces : 0): n == 0 ? servicebus[n].outputs.topicName : '${servicebus[n].outputs.topicName}@${servicebus[n].outputs.host}']
     eventTtlHours: eventTtlHours
     drainSeconds: drainSeconds
     graceSeconds: graceSeconds
@@ -385,8 +393,8 @@ module console 'modules/console.bicep' = if (deployConsole) {
     dataContainer: cosmos.outputs.dataContainer
     leasesContainer: cosmos.outputs.leasesContainer
     parkedContainer: cosmos.outputs.parkedContainer
-    namespaceHost: servicebus.outputs.host
-    topicName: servicebus.outputs.topicName
+    namespaceHost: servicebus[0].outputs.host
+    topicName: servicebus[0].outputs.topicName
     audience: apiAudience
     eventTtlHours: eventTtlHours
     operatorIpRanges: operatorIpRanges
@@ -417,13 +425,23 @@ module alerts 'modules/alerts.bicep' = {
     email: alertEmail
     workspaceId: monitoring.outputs.workspaceId
     accountId: cosmos.outputs.accountId
-    namespaceId: servicebus.outputs.namespaceId
     apiId: api.outputs.id
     relayId: relay.outputs.id
     relayName: relayName
     relayDeployed: relay.outputs.deployed
   }
 }
+
+module servicebusAlerts 'modules/servicebus-alerts.bicep' = [for n in range(0, messagingNamespaces): {
+  name: n == 0 ? 'servicebus-alerts' : 'servicebus-alerts-${n}'
+  scope: group
+  params: {
+    suffix: n == 0 ? '' : '-${n}'
+    tags: tags
+    namespaceId: servicebus[n].outputs.namespaceId
+    actionGroupId: alerts.outputs.actionGroupId
+  }
+}]
 
 @description('Registry to which azd pushes images.')
 output AZURE_CONTAINER_REGISTRY_ENDPOINT string = registry.outputs.server
@@ -437,5 +455,5 @@ output API_URL string = api.outputs.url
 @description('Address of the operations page; empty without it.')
 output CONSOLE_URL string = deployConsole ? 'https://${consoleName}.${apps.outputs.defaultDomain}' : ''
 
-@description('Subscription for consumers, with its topic and namespace.')
-output EVENTS_SUBSCRIPTION string = '${servicebus.outputs.host}/${servicebus.outputs.topicName}/${servicebus.outputs.subscriptionName}'
+@description('Subscription for consumers, with its topic and namespace. Each further namespace, sb-TOKEN-1 and so on, has one of the same name.')
+output EVENTS_SUBSCRIPTION string = '${servicebus[0].outputs.host}/${servicebus[0].outputs.topicName}/${servicebus[0].outputs.subscriptionName}'

@@ -16,9 +16,6 @@ param workspaceId string
 @description('Resource id of the Cosmos DB account.')
 param accountId string
 
-@description('Resource id of the Service Bus namespace.')
-param namespaceId string
-
 @description('Resource id of the API app.')
 param apiId string
 
@@ -280,69 +277,6 @@ resource leasesWander 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   }
 }
 
-resource deadLetters 'Microsoft.Insights/metricAlerts@2018-03-01' = {
-  name: 'feedbox-dead-letters'
-  location: 'global'
-  tags: tags
-  properties: {
-    description: 'A consumer could not process messages.'
-    severity: 2
-    enabled: true
-    scopes: [ namespaceId ]
-    evaluationFrequency: 'PT5M'
-    windowSize: 'PT5M'
-    autoMitigate: true
-    criteria: {
-      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
-      allOf: [
-        {
-          criterionType: 'StaticThresholdCriterion'
-          name: 'dead letters'
-          metricNamespace: 'Microsoft.ServiceBus/namespaces'
-          metricName: 'DeadletteredMessages'
-          timeAggregation: 'Maximum'
-          operator: 'GreaterThan'
-          threshold: 0
-          dimensions: [
-            { name: 'EntityName', operator: 'Include', values: [ '*' ] }
-          ]
-        }
-      ]
-    }
-    actions: [ { actionGroupId: people.id } ]
-  }
-}
-
-resource busThrottles 'Microsoft.Insights/metricAlerts@2018-03-01' = {
-  name: 'feedbox-service-bus-throttles'
-  location: 'global'
-  tags: tags
-  properties: {
-    description: 'Service Bus refuses requests for lack of capacity; the relay repeats them.'
-    severity: 3
-    enabled: true
-    scopes: [ namespaceId ]
-    evaluationFrequency: 'PT5M'
-    windowSize: 'PT15M'
-    autoMitigate: true
-    criteria: {
-      'odata.type': 'Microsoft.Azure.Monitor.SingleResourceMultipleMetricCriteria'
-      allOf: [
-        {
-          criterionType: 'StaticThresholdCriterion'
-          name: 'throttled'
-          metricNamespace: 'Microsoft.ServiceBus/namespaces'
-          metricName: 'ThrottledRequests'
-          timeAggregation: 'Total'
-          operator: 'GreaterThan'
-          threshold: 100
-        }
-      ]
-    }
-    actions: [ { actionGroupId: people.id } ]
-  }
-}
-
 resource databaseThrottles 'Microsoft.Insights/metricAlerts@2018-03-01' = {
   name: 'feedbox-database-throttles'
   location: 'global'
@@ -571,3 +505,6 @@ resource databaseRefuses 'Microsoft.Insights/metricAlerts@2018-03-01' = {
     actions: [ { actionGroupId: people.id } ]
   }
 }
+
+@description('Group that is notified, for the alerts of the namespaces.')
+output actionGroupId string = people.id

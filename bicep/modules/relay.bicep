@@ -53,6 +53,9 @@ param namespaceHost string
 @description('Name of the topic.')
 param topicName string
 
+@description('Topics that share the keys, as TOPIC or TOPIC@NAMESPACE. Empty: the topic alone.')
+param shards array
+
 @description('Lifetime of event documents in hours.')
 param eventTtlHours int
 
@@ -126,6 +129,8 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
               { name: 'FEEDBOX_EVENT_TTL', value: '${eventTtlHours}h' }
               { name: 'FEEDBOX_DRAIN_TIMEOUT', value: '${drainSeconds}s' }
               { name: 'FEEDBOX_LOG_FORMAT', value: 'json' }
+            ], empty(shards) ? [] : [
+              { name: 'FEEDBOX_SERVICEBUS_SHARDS', value: join(shards, ',') }
             ], empty(otlpEndpoint) ? [] : [
               { name: 'OTEL_EXPORTER_OTLP_ENDPOINT', value: otlpEndpoint }
             ])

@@ -4,6 +4,8 @@
 //   api        create, read, replace, query    -               -              -       pull
 //   relay      change feed, read               read and write  read and write send    pull
 //
+// The right to send is in servicebus.bicep, because there may be several namespaces.
+//
 // Both may read metadata, because the SDK needs it to start: names of databases and
 // containers, partition keys, partitions, but no data.
 
@@ -22,12 +24,6 @@ param leasesContainer string
 @description('Name of the container of parked events.')
 param parkedContainer string
 
-@description('Name of the Service Bus namespace.')
-param namespaceName string
-
-@description('Name of the topic.')
-param topicName string
-
 @description('Name of the container registry.')
 param registryName string
 
@@ -39,19 +35,9 @@ param relayPrincipalId string
 
 // Azure's built-in roles have fixed ids.
 var acrPull = '7f951dda-4ed3-4680-a7ca-43fe172d538d'
-var serviceBusDataSender = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39'
 
 resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' existing = {
   name: accountName
-}
-
-resource namespace 'Microsoft.ServiceBus/namespaces@2024-01-01' existing = {
-  name: namespaceName
-}
-
-resource topic 'Microsoft.ServiceBus/namespaces/topics@2024-01-01' existing = {
-  parent: namespace
-  name: topicName
 }
 
 resource registry 'Microsoft.ContainerRegistry/registries@2025-04-01' existing = {
@@ -222,16 +208,6 @@ resource relayParks 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@20
     principalId: relayPrincipalId
     roleDefinitionId: parkingRole.id
     scope: parkedScope
-  }
-}
-
-resource relaySends 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
-  name: guid(topic.id, relayPrincipalId, serviceBusDataSender)
-  scope: topic
-  properties: {
-    principalId: relayPrincipalId
-    principalType: 'ServicePrincipal'
-    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', serviceBusDataSender)
   }
 }
 

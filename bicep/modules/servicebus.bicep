@@ -31,8 +31,14 @@ param privateNetwork bool
 @description('IP ranges of operators and consumers, with privateNetwork.')
 param operatorIpRanges array
 
+@description('Object id of the identity of the relay, which sends to the topic.')
+param relayPrincipalId string
+
 @description('Workspace for logs and metrics.')
 param workspaceId string
+
+// Azure's built-in roles have fixed ids.
+var serviceBusDataSender = '69a216fc-b8fb-44d8-bc22-1f3c2cd27a39'
 
 var ipRules = [for range in operatorIpRanges: { ipMask: range, action: 'Allow' }]
 
@@ -82,6 +88,16 @@ resource topic 'Microsoft.ServiceBus/namespaces/topics@2024-01-01' = {
   }
 }
 
+resource relaySends 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
+  name: guid(topic.id, relayPrincipalId, serviceBusDataSender)
+  scope: topic
+  properties: {
+    principalId: relayPrincipalId
+    principalType: 'ServicePrincipal'
+    roleDefinitionId: subscriptionResourceId('Microsoft.Authorization/roleDefinitions', serviceBusDataSender)
+  }
+}
+
 resource consumer 'Microsoft.ServiceBus/namespaces/topics/subscriptions@2024-01-01' = {
   parent: topic
   name: 'contacts'
@@ -109,9 +125,6 @@ resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' 
     ]
   }
 }
-
-@description('Name, for roles.')
-output namespaceName string = namespace.name
 
 @description('Resource id, for alerts.')
 output namespaceId string = namespace.id

@@ -99,6 +99,62 @@ var messagingChecks = []check{
 		},
 		[]seed{{busFile, "tier: 'Standard'", "tier: 'Basic'"}, {busFile, "tier: 'Premium'", "tier: 'Standard'"}},
 	},
+	{
+		"several namespaces share the keys, each with all that one has", severalNamespaces,
+		[]seed{
+			{"bicep/main.bicep", "'sb-${token}-${n}'", "'sb-${token}'"},
+			{"bicep/main.bicep", "name: n == 0 ? 'pe-servicebus-${token}' : 'pe-servicebus-${token}-${n}'", "name: 'pe-servicebus-${token}'"},
+			{"bicep/main.bicep", "suffix: n == 0 ? '' : '-${n}'", "suffix: ''"},
+			{"bicep/main.bicep", "namespaceId: servicebus[n].outputs", "namespaceId: servicebus[0].outputs"},
+			{"bicep/main.bicep", "serviceId: servicebus[n].outputs", "serviceId: servicebus[0].outputs"},
+			{"bicep/main.bicep", "messagingNamespaces > 1 ? messagingNamespaces : 0", "1"},
+			{"bicep/main.bicep", "@batchSize(1)\n", ""},
+			{relayFile, "'FEEDBOX_SERVICEBUS_SHARDS', value: join(shards, ',')", "'FEEDBOX_SERVICEBUS_SHARDS', value: join(shards, ' ')"},
+			{relayFile, "empty(shards)", "!empty(shards)"},
+		},
+	},
+}
+
+// severalNamespaces compares a deployment of three namespaces with one of a single namespace.
+func severalNamespaces(w *world, report func(string, ...any)) {
+	different := func(resources []bicep.Resource) map[string]int {
+		kinds, seen := map[string]int{}, map[string]bool{}
+		for _, r := range resources {
+			if !seen[r.ID] {
+				kinds[r.Type]++
+			}
+			seen[r.ID] = true
+		}
+		return kinds
+	}
+	one, three := different(w.private), different(w.several)
+	for kind, more := range map[string]int{namespace: 2, topic: 2, subscription: 2, azureRole: 2, metric: 4, "Microsoft.Network/privateEndpoints": 2} {
+		want(report, "number of "+kind, three[kind], one[kind]+more)
+	}
+	watched, reached := map[string]bool{}, map[string]bool{}
+	for _, r := range w.several {
+		watched[text(at(r.Body, "properties", "scopes", 0))] = true
+		reached[text(at(r.Body, "properties", "privateLinkServiceConnections", 0, "properties", "privateLinkServiceId"))] = true
+	}
+	for _, r := range w.several {
+		if r.Type == namespace && (!watched[r.ID] || !reached[r.ID]) {
+			report("%s has no alert or no private endpoint", r.ID)
+		}
+	}
+	for list, resources := range map[string][]bicep.Resource{"": w.private, "contacts,contacts@n.servicebus.windows.net,contacts@n.servicebus.windows.net": w.several} {
+		got := ""
+		for _, r := range resources {
+			for _, v := range environment(r) {
+				if v.name == "FEEDBOX_SERVICEBUS_SHARDS" && r.File == relayFile {
+					got = v.value
+				}
+			}
+		}
+		want(report, "FEEDBOX_SERVICEBUS_SHARDS", got, list)
+	}
+	if _, one := w.files["bicep/main.bicep"].Find("servicebusEndpoint").Decorator("batchSize"); !one {
+		report("the endpoints of all namespaces are made at once, and share a DNS zone")
+	}
 }
 
 // windows lists the allowed ISO 8601 durations of the duplicate window.

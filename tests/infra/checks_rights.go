@@ -64,9 +64,9 @@ var rightsChecks = []check{
 	{
 		"only allowed roles of Azure are assigned, where they belong", azureRoles,
 		[]seed{
-			{rolesFile, "69a216fc-b8fb-44d8-bc22-1f3c2cd27a39", "090c5cfd-751d-490a-894a-3ce6f1109419"},
-			{rolesFile, "  scope: topic\n", "  scope: namespace\n"},
-			{rolesFile, "name: guid(topic.id, relayPrincipalId, serviceBusDataSender)\n  scope: topic\n  properties: {\n    principalId: relayPrincipalId", "name: guid(topic.id, relayPrincipalId, serviceBusDataSender)\n  scope: topic\n  properties: {\n    principalId: apiPrincipalId"},
+			{busFile, "69a216fc-b8fb-44d8-bc22-1f3c2cd27a39", "090c5cfd-751d-490a-894a-3ce6f1109419"},
+			{busFile, "  scope: topic\n", "  scope: namespace\n"},
+			{"bicep/main.bicep", "    relayPrincipalId: relayIdentity.outputs.principalId\n    workspaceId", "    relayPrincipalId: apiIdentity.outputs.principalId\n    workspaceId"},
 			{rolesFile, "    principalType: 'ServicePrincipal'\n", ""},
 			{vaultFile, "  scope: keys\n", "  scope: vault\n"},
 			{vaultFile, "4633458b-17de-408a-b874-0445c86b69e6", "b86a8fe4-44ce-4948-aee5-eccb2c155cd7"}, // may write
@@ -104,7 +104,7 @@ var rightsChecks = []check{
 // all stand-ins are the same.
 func principals(w *world) map[string]string {
 	to := map[string]string{}
-	for _, d := range slices.Concat(w.files[rolesFile].All("resource"), w.files[vaultFile].All("resource")) {
+	for _, d := range slices.Concat(w.files[rolesFile].All("resource"), w.files[busFile].All("resource"), w.files[vaultFile].All("resource")) {
 		if d.Existing {
 			continue
 		}
@@ -220,6 +220,17 @@ func doctorRoles(w *world, report func(string, ...any)) {
 }
 
 func azureRoles(w *world, report func(string, ...any)) {
+	for _, m := range w.files["bicep/main.bicep"].All("module") {
+		bicep.Walk(m.Value, func(n *bicep.Node) {
+			if n.Kind != bicep.Property {
+				return
+			}
+			key, _ := n.Kids[0].Literal()
+			if process, is := strings.CutSuffix(key, "PrincipalId"); is && bicep.Print(n.Kids[1]) != process+"Identity.outputs.principalId" {
+				report("module %s gets %s as %s", m.Name, bicep.Print(n.Kids[1]), key)
+			}
+		})
+	}
 	to := principals(w)
 	w.each(azureRole, report, func(r bicep.Resource) {
 		id := text(at(r.Body, "properties", "roleDefinitionId"))

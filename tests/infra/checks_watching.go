@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	alertsFile = "bicep/modules/alerts.bicep"
-	metric     = "Microsoft.Insights/metricAlerts"
-	logAlert   = "Microsoft.Insights/scheduledQueryRules"
-	diagnostic = "Microsoft.Insights/diagnosticSettings"
+	alertsFile    = "bicep/modules/alerts.bicep"
+	busAlertsFile = "bicep/modules/servicebus-alerts.bicep"
+	metric        = "Microsoft.Insights/metricAlerts"
+	logAlert      = "Microsoft.Insights/scheduledQueryRules"
+	diagnostic    = "Microsoft.Insights/diagnosticSettings"
 )
 
 // watched lists the types that must have a diagnostic setting, and whether they have logs
@@ -42,7 +43,7 @@ var watchingChecks = []check{
 	{
 		"what has to wake people does", reasons,
 		[]seed{
-			{alertsFile, "'DeadletteredMessages'", "'ActiveMessages'"},
+			{busAlertsFile, "'DeadletteredMessages'", "'ActiveMessages'"},
 			{alertsFile, "values: [ '429' ]", "values: [ '449' ]"},
 			{alertsFile, "values: [ '401', '403' ]", "values: [ '401' ]"},
 			{alertsFile, "scopes: [ relayId ]", "scopes: [ apiId ]"},

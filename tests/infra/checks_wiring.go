@@ -64,6 +64,7 @@ func uses(f *bicep.File) map[string]bool {
 	for _, d := range f.Declarations {
 		bicep.Walk(d.Value, visit)
 		bicep.Walk(d.Condition, visit)
+		bicep.Walk(d.Loop, visit)
 	}
 	return used
 }
@@ -85,10 +86,14 @@ func unusedOutputs(w *world, report func(string, ...any)) {
 		f := w.files[file]
 		for _, d := range f.Declarations {
 			bicep.Walk(d.Value, func(n *bicep.Node) {
-				if n.Kind != bicep.Member || n.Kids[0].Kind != bicep.Member || n.Kids[0].Text != "outputs" || n.Kids[0].Kids[0].Kind != bicep.Ident {
+				if n.Kind != bicep.Member || n.Kids[0].Kind != bicep.Member || n.Kids[0].Text != "outputs" {
 					return
 				}
-				if m := f.Find(n.Kids[0].Kids[0].Text); m != nil && m.Keyword == "module" {
+				of := n.Kids[0].Kids[0]
+				if of.Kind == bicep.Index { // of a module in a loop
+					of = of.Kids[0]
+				}
+				if m := f.Find(of.Text); of.Kind == bicep.Ident && m != nil && m.Keyword == "module" {
 					used[path.Join(path.Dir(file), m.Target)+" "+n.Text] = true
 				}
 			})

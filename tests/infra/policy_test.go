@@ -91,7 +91,7 @@ func TestEvaluationFindsMistakes(t *testing.T) {
 		want string
 	}{
 		"unknown module":              {seed{"bicep/main.bicep", "'modules/alerts.bicep'", "'modules/alarms.bicep'"}, "there is no file"},
-		"parameter not given":         {seed{"bicep/main.bicep", "    topicName: servicebus.outputs.topicName\n", ""}, "is missing"},
+		"parameter not given":         {seed{"bicep/main.bicep", "    topicName: servicebus[0].outputs.topicName\n", ""}, "is missing"},
 		"parameter not there":         {seed{"bicep/main.bicep", "    identityClientId: api", "    clientId: api"}, "has no parameter clientId"},
 		"parameter of other type":     {seed{"bicep/main.bicep", "eventTtlHours int = 240", "eventTtlHours string = '240'"}, "is string, not int"},
 		"output not there":            {seed{busFile, "output host string", "output hostName string"}, "there is no host"},

@@ -24,8 +24,9 @@ type world struct {
 	files map[string]*bicep.File
 	// dev and prod are the deployments of the running service; first is the very first
 	// deployment, with the placeholder. console is prod with the operations page, the
-	// identity of KEDA, the virtual network and ranges of addresses; private is prod with the network only.
-	dev, prod, first, console, private []bicep.Resource
+	// identity of KEDA, the virtual network and ranges of addresses; private is prod with the network only;
+	// several is private with three namespaces.
+	dev, prod, first, console, private, several []bicep.Resource
 }
 
 // roots lists the folders and files to read.
@@ -89,6 +90,7 @@ func newWorld(texts, source map[string]string) (*world, error) {
 			"FEEDBOX_PRIVATE_NETWORK": "true", "FEEDBOX_CLIENT_IPS": "203.0.113.0/24", "FEEDBOX_OPERATOR_IPS": "198.51.100.7/32,198.51.100.64/26", "FEEDBOX_EGRESS_IPS": "192.0.2.0/28",
 		}},
 		{&w.private, "bicep/prod.bicepparam", map[string]string{"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_PRIVATE_NETWORK": "true"}},
+		{&w.several, "bicep/prod.bicepparam", map[string]string{"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_PRIVATE_NETWORK": "true", "FEEDBOX_NAMESPACES": "3"}},
 	} {
 		all := map[string]string{}
 		for _, from := range []map[string]string{environ, deployment.environ} {

@@ -11,6 +11,9 @@ import (
 // maxReplicas is the highest expectedPartitions of bicep/main.bicep.
 const maxReplicas = 300
 
+// maxNamespaces is the highest messagingNamespaces there.
+const maxNamespaces = 16
+
 // BicepParam returns the sizes of the plan as lines for a parameter file of bicep/main.bicep. They
 // replace the lines of the same names in a copy of bicep/prod.bicepparam. It refuses a plan that one
 // deployment cannot hold.
@@ -22,8 +25,11 @@ func (p *Plan) BicepParam() (string, error) {
 		}
 	}
 	refuse(p.Containers > 1, "the plan needs %d containers, a deployment has one", p.Containers)
-	refuse(p.Namespaces > 1, "the plan needs %d namespaces, a deployment has one", p.Namespaces)
-	refuse(float64(p.UnitsOfNamespace) > unitsOfPartition.Value, "the plan needs a namespace with partitions, a deployment has none")
+	namespaces, units := p.Namespaces, p.UnitsOfNamespace
+	if most := unitsOfPartition.Value; float64(units) > most { // the namespaces of a deployment have no partitions
+		namespaces, units = count(float64(p.MessagingUnits)/most), int(most)
+	}
+	refuse(namespaces > maxNamespaces, "the plan needs %d messaging units, a deployment has at most %d namespaces of %d", p.MessagingUnits, maxNamespaces, int(unitsOfPartition.Value))
 	refuse(p.ranges() > maxReplicas, "the plan needs %s partitions, a deployment has at most %d", number(float64(p.ranges())), maxReplicas)
 	refuse(p.Input.Versions, "the plan needs the feed of all versions: plan without --versions, and set FEEDBOX_COSMOS_FEED, FEEDBOX_COSMOS_FEED_RETENTION and FEEDBOX_EVENT_TTL of the containers by hand")
 	refuse(p.Input.Regions > 2, "the plan has %d regions, a deployment at most 2", p.Input.Regions)
@@ -38,11 +44,12 @@ func (p *Plan) BicepParam() (string, error) {
 %sparam expectedPartitions = %d
 param dataThroughput = %d
 param leasesThroughput = %d
+param messagingNamespaces = %d
 param messagingUnits = %d
 param topicMegabytes = %d
 param eventTtlHours = %d
 param duplicateWindow = '%s'
-`, number(p.Input.Changes), failover, max(p.ranges(), 2), thousands(p.RequestUnits), thousands(p.LeaseUnits), p.UnitsOfNamespace, p.Input.TopicGB*1024,
+`, number(p.Input.Changes), failover, max(p.ranges(), 2), thousands(p.RequestUnits), thousands(p.LeaseUnits), namespaces, units, p.Input.TopicGB*1024,
 		int(time.Duration(p.Input.TTL.hours(math.Ceil)).Hours()), p.Input.DuplicateWindow.iso()), nil
 }
 

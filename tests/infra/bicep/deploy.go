@@ -100,11 +100,13 @@ func (s *scope) deploy() error {
 		if decl.Keyword == "output" {
 			continue
 		}
-		if created, err := s.created(decl); err != nil || !created {
-			if err != nil {
-				return err
+		if decl.Loop == nil { // the condition of a loop is that of each of its modules
+			if created, err := s.created(decl); err != nil || !created {
+				if err != nil {
+					return err
+				}
+				continue
 			}
-			continue
 		}
 		if _, err := s.symbol(&Node{Kind: Ident, Text: decl.Name, Pos: decl.Pos}); err != nil {
 			return err

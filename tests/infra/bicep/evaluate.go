@@ -67,6 +67,14 @@ func (s *scope) declared(n *Node, d *Declaration) (any, error) {
 	case "resource":
 		return s.reference(d)
 	default:
+		if d.Loop != nil {
+			return s.each(d.Loop, func() (any, error) {
+				if created, err := s.created(d); err != nil || !created {
+					return nil, err
+				}
+				return s.module(d)
+			})
+		}
 		return s.module(d)
 	}
 }
@@ -114,7 +122,7 @@ func (s *scope) value(n *Node) (any, error) {
 	case Array:
 		return s.values(n.Kids)
 	case For:
-		return s.loop(n)
+		return s.each(n, func() (any, error) { return s.value(n.Kids[1]) })
 	case Object:
 		return s.object(n)
 	default:
@@ -134,8 +142,8 @@ func (s *scope) values(nodes []*Node) ([]any, error) {
 	return list, nil
 }
 
-// loop evaluates the item for each value of the list, with the variable as a symbol.
-func (s *scope) loop(n *Node) (any, error) {
+// each evaluates an item for each value of the list, with the variable as a symbol.
+func (s *scope) each(n *Node, evaluate func() (any, error)) (any, error) {
 	v, err := s.value(n.Kids[0])
 	if err != nil {
 		return nil, err
@@ -148,7 +156,7 @@ func (s *scope) loop(n *Node) (any, error) {
 	items := make([]any, 0, len(over))
 	for _, each := range over {
 		s.known[n.Text] = each
-		item, err := s.value(n.Kids[1])
+		item, err := evaluate()
 		if err != nil {
 			return nil, err
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 )
 
@@ -66,6 +67,16 @@ func (s *scope) call(n *Node) (any, error) {
 		if text, ok := only(args).(string); ok && (text == "true" || text == "false") {
 			return text == "true", nil
 		}
+	case "int":
+		if text, ok := only(args).(string); ok {
+			if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+				return i, nil
+			}
+		}
+	case "range", "join":
+		if v, ok := listFunction(name, args); ok {
+			return v, nil
+		}
 	case "split", "replace":
 		if v, ok := textFunction(name, args); ok {
 			return v, nil
@@ -81,6 +92,30 @@ func only(args []any) any {
 		return args[0]
 	}
 	return nil
+}
+
+func listFunction(name string, args []any) (any, bool) {
+	if len(args) != 2 {
+		return nil, false
+	}
+	if name == "range" {
+		start, ok := args[0].(int64)
+		number, isInt := args[1].(int64)
+		items := []any{}
+		for i := range number {
+			items = append(items, start+i)
+		}
+		return items, ok && isInt
+	}
+	list, ok := args[0].([]any)
+	separator, isText := args[1].(string)
+	texts := make([]string, len(list))
+	for i, item := range list {
+		var is bool
+		texts[i], is = item.(string)
+		ok = ok && is
+	}
+	return strings.Join(texts, separator), ok && isText
 }
 
 func textFunction(name string, args []any) (any, bool) {

@@ -58,6 +58,8 @@ type Declaration struct {
 	Existing bool
 	// Condition, if not nil, decides whether a resource or module is created.
 	Condition *Node
+	// Loop is a For without an item: the module exists once for each value of its list.
+	Loop *Node
 	// Value is the default of a parameter, or the body.
 	Value *Node
 	// Decorators are the calls before it, for example description('...').

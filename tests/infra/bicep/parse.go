@@ -4,7 +4,8 @@
 // The dialect: parameters, variables, resources (also existing and conditional ones),
 // modules by local path, outputs, decorators, and expressions with strings, numbers,
 // objects, arrays, calls, members, indexes and the usual operators. Not supported: object
-// spread, loops other than [for name in list: item], lambdas, imports, user-defined types and functions, registry modules,
+// spread, loops other than [for name in list: item]
+// of values and modules, lambdas, imports, user-defined types and functions, registry modules,
 // nested resources, multi-line strings. All of these are refused with file and line.
 //
 // [Parse] parses one file. [Deploy] evaluates a main file with its modules. Values
@@ -103,6 +104,17 @@ func (p *parser) declaration(keyword string) *Declaration {
 		d.Target = p.literal()
 		d.Existing = keyword == "resource" && p.keyword("existing")
 		p.expect("=")
+		if keyword == "module" && p.accept("[") {
+			if !p.keyword("for") {
+				p.fail("expected for")
+			}
+			d.Loop = &Node{Kind: For, Text: p.name(), Pos: p.pos()}
+			if !p.keyword("in") {
+				p.fail("expected in")
+			}
+			d.Loop.Kids = []*Node{p.expression()}
+			p.expect(":")
+		}
 		if p.keyword("if") {
 			p.expect("(")
 			d.Condition = p.within(")")
@@ -111,6 +123,10 @@ func (p *parser) declaration(keyword string) *Declaration {
 			p.fail("expected the body of %s", d.Name)
 		}
 		d.Value = p.expression()
+		if d.Loop != nil {
+			p.space(true)
+			p.expect("]")
+		}
 	}
 	return d
 }

@@ -65,7 +65,10 @@ func TestRefused(t *testing.T) {
 		"var a = 1 2":                            "unexpected '2'",
 		"param p resourceInput<'x'>":             `type "resourceInput"`,
 		"import x from 'y'":                      `"import" begins no statement`,
-		"module m 'br/public:x:1' = [":           "expected the body",
+		"module m 'x.bicep' = [":                 "expected for",
+		"module m 'x.bicep' = [for n of y: {}]":  "expected in",
+		"module m 'x.bicep' = [for n in y: {}":   `expected "]"`,
+		"resource r 'x@1' = [for n in y: {}]":    "expected the body",
 		"@description('x')":                      "decorators before nothing",
 		"var a = 1\nvar a = 2":                   "declared twice",
 		"var a = '\\q'":                          "unknown escape",
@@ -181,6 +184,29 @@ func TestDeploy(t *testing.T) {
 	each, _ := c.Body["each"].([]any)
 	if len(resources) != 4 || fmt.Sprint(each) != "[map[k:of 1] map[k:of 4]]" || byID["/X/as/a-me"].Body["name"] != "a-me" || len(list) != 2 || list[0] != "/X/as/a-me" || byID["/Y/ds/d"].Scope != "/X/ps/p" {
 		t.Errorf("%+v", resources)
+	}
+}
+
+func TestModulesInALoop(t *testing.T) {
+	files := map[string]string{
+		"b/p.bicepparam": "using './main.bicep'\nparam n = int(readEnvironmentVariable('N'))",
+		"b/main.bicep": `param n int
+@batchSize(1)
+module m 'm.bicep' = [for i in range(0, n): if (i != 1) {
+  name: 'm-${i}'
+  params: { name: i == 0 ? 'a' : 'a-${i}' }
+}]
+output seen string = join([ m[0].outputs.seen, m[n - 1].outputs.seen ], ',')`,
+		"b/m.bicep": "param name string\nresource a 'X/as@1' = { name: name }\noutput seen string = a.id",
+	}
+	resources, err := Deploy(parsed(t, files), "b/p.bicepparam", map[string]string{"N": "3"}, nil)
+	if err != nil || len(resources) != 2 || resources[0].ID != "/X/as/a" || resources[1].ID != "/X/as/a-2" {
+		t.Errorf("%+v, %v", resources, err)
+	}
+	for n, want := range map[string]string{"x": "int(string...) is not evaluated", "0": "there is no item 0", "2": "there is no .outputs"} {
+		if _, err := Deploy(parsed(t, files), "b/p.bicepparam", map[string]string{"N": n}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("N=%s: got %v, want %q", n, err, want)
+		}
 	}
 }
 
