@@ -83,10 +83,13 @@ func TestLatePageIsReleased(t *testing.T) {
 func stopped(t *testing.T, reply func() (*changefeed.Page, error)) changefeed.Lease {
 	t.Helper()
 	w := newWorld(t, 1)
-	done := make(chan struct{})
+	reading, done := make(chan struct{}), make(chan struct{})
 	feed := &script{Feed: w.feed, read: func(ctx context.Context, call int64) (*changefeed.Page, error) {
-		if call == 1 {
+		switch call {
+		case 1:
 			return change(1, "k"), nil
+		case 2:
+			close(reading)
 		}
 		select {
 		case <-done:
@@ -96,6 +99,7 @@ func stopped(t *testing.T, reply func() (*changefeed.Page, error)) changefeed.Le
 		}
 	}}
 	stop := w.run(feed, changefeed.Each(func(context.Context, changefeed.Item) error {
+		<-reading // otherwise the range may stop before that read
 		return changefeed.Refuse(errNotNow)
 	}), &changefeed.Options{Poison: changefeed.PoisonStop, MaxAttempts: 1, PollMin: time.Millisecond})
 	eventually(t, time.Minute, "stopped", func() bool {
