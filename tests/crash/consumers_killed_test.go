@@ -106,20 +106,21 @@ type consumerOperator struct {
 	store  *parked.Store
 	rnd    *rand.Rand
 	keys   int
-	closed []string // keys, when operate looked
-	known  int      // keys whose journals are complete, from the first on
+	closed []relay.Gate // when operate looked
+	known  int          // keys whose journals are complete, from the first on
 }
 
 func (o *consumerOperator) operate() {
 	ctx := o.t.Context()
 	var err error
-	if o.closed, err = o.store.Closed(ctx); err != nil {
+	if o.closed, err = o.store.Gates(ctx); err != nil { // the list of closed keys may have unused entries after a kill
 		o.t.Fatal(err)
 	}
-	for _, key := range o.closed {
-		g, err := o.store.Gate(ctx, key)
-		first, firstErr := o.store.First(ctx, key, 1, 1<<20)
-		if err != nil || firstErr != nil || g.Intent != nil || len(first) == 0 {
+	for i := range o.closed {
+		g := &o.closed[i]
+		key := g.Key
+		first, err := o.store.First(ctx, key, 1, 1<<20)
+		if err != nil || g.Intent != nil || len(first) == 0 {
 			continue
 		}
 		intent := relay.Intent{Verb: relay.VerbRetry, By: "ann", At: time.Now().UTC().Round(time.Millisecond)}
