@@ -63,7 +63,7 @@ param leasesThroughput int = 1000
 @allowed([ 1, 2, 4, 8, 16 ])
 param messagingUnits int = 1
 
-@description('Namespaces, each with a topic, that share the contacts by a stable hash. Changing it while events are sent breaks their order: see Several topics or namespaces in cmd/feedbox/README.md.')
+@description('Namespaces, each with a topic, that share the contacts by a stable hash. With another number the relay does not start before the procedure in README.md, which keeps the order of the events.')
 @minValue(1)
 @maxValue(16)
 param messagingNamespaces int = 1

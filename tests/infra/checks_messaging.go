@@ -108,6 +108,7 @@ var messagingChecks = []check{
 			{"bicep/main.bicep", "namespaceId: servicebus[n].outputs", "namespaceId: servicebus[0].outputs"},
 			{"bicep/main.bicep", "serviceId: servicebus[n].outputs", "serviceId: servicebus[0].outputs"},
 			{"bicep/main.bicep", "messagingNamespaces > 1 ? messagingNamespaces : 0", "1"},
+			{"bicep/main.bicep", "@${servicebus[n].outputs.host}", "@${servicebus[0].outputs.host}"},
 			{"bicep/main.bicep", "@batchSize(1)\n", ""},
 			{relayFile, "'FEEDBOX_SERVICEBUS_SHARDS', value: join(shards, ',')", "'FEEDBOX_SERVICEBUS_SHARDS', value: join(shards, ' ')"},
 			{relayFile, "empty(shards)", "!empty(shards)"},
@@ -132,16 +133,24 @@ func severalNamespaces(w *world, report func(string, ...any)) {
 		want(report, "number of "+kind, three[kind], one[kind]+more)
 	}
 	watched, reached := map[string]bool{}, map[string]bool{}
+	shards, others := "contacts", false
 	for _, r := range w.several {
 		watched[text(at(r.Body, "properties", "scopes", 0))] = true
 		reached[text(at(r.Body, "properties", "privateLinkServiceConnections", 0, "properties", "privateLinkServiceId"))] = true
 	}
 	for _, r := range w.several {
-		if r.Type == namespace && (!watched[r.ID] || !reached[r.ID]) {
+		if r.Type != namespace {
+			continue
+		}
+		if !watched[r.ID] || !reached[r.ID] {
 			report("%s has no alert or no private endpoint", r.ID)
 		}
+		if others {
+			shards += ",contacts@" + text(r.Body["name"]) + ".servicebus.windows.net"
+		}
+		others = true // all but the first
 	}
-	for list, resources := range map[string][]bicep.Resource{"": w.private, "contacts,contacts@n.servicebus.windows.net,contacts@n.servicebus.windows.net": w.several} {
+	for list, resources := range map[string][]bicep.Resource{"": w.private, shards: w.several} {
 		got := ""
 		for _, r := range resources {
 			for _, v := range environment(r) {

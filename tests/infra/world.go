@@ -128,7 +128,7 @@ var standins = bicep.Standins{
 	"Microsoft.ManagedIdentity/userAssignedIdentities": map[string]any{"principalId": "principal", "clientId": "client"},
 	"Microsoft.ContainerRegistry/registries":           map[string]any{"loginServer": "r.azurecr.io"},
 	"Microsoft.DocumentDB/databaseAccounts":            map[string]any{"documentEndpoint": "https://a.documents.azure.com:443/"},
-	"Microsoft.ServiceBus/namespaces":                  map[string]any{"serviceBusEndpoint": "https://n.servicebus.windows.net:443/"},
+	"Microsoft.ServiceBus/namespaces":                  map[string]any{"serviceBusEndpoint": "https://{name}.servicebus.windows.net:443/"},
 	"Microsoft.KeyVault/vaults":                        map[string]any{"vaultUri": "https://v.vault.azure.net/"},
 	"Microsoft.App/managedEnvironments":                map[string]any{"defaultDomain": "d.westeurope.azurecontainerapps.io"},
 	"Microsoft.App/containerApps": map[string]any{"template": map[string]any{

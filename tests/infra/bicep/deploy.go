@@ -24,8 +24,9 @@ type Resource struct {
 	Scope, ScopeType string
 }
 
-// Standins maps a resource type to the run-time values of its properties.
-type Standins map[string]any
+// Standins maps a resource type to the run-time values of its properties. In a text, {name} is
+// the name of the resource.
+type Standins map[string]map[string]any
 
 type deployment struct {
 	files     map[string]*File

@@ -242,8 +242,8 @@ func (s *scope) member(n *Node, of any) (any, error) {
 		case "name":
 			return of.name, nil
 		case "properties":
-			if v, ok := s.deployment.standins[of.kind]; ok {
-				return v, nil
+			if properties, ok := s.deployment.standins[of.kind]; ok {
+				return named(properties, of.name), nil
 			}
 		}
 		return nil, s.errorf(n, "nothing stands in for .%s of %s", n.Text, of.kind)
@@ -253,6 +253,17 @@ func (s *scope) member(n *Node, of any) (any, error) {
 		}
 	}
 	return nil, s.errorf(n, "there is no .%s in %T", n.Text, of)
+}
+
+// named returns the properties with the name of their resource.
+func named(properties map[string]any, name string) map[string]any {
+	own := maps.Clone(properties)
+	for property, v := range own {
+		if text, ok := v.(string); ok {
+			own[property] = strings.ReplaceAll(text, "{name}", name)
+		}
+	}
+	return own
 }
 
 func (s *scope) outputs() (map[string]any, error) {

@@ -147,13 +147,19 @@ func (p *parser) loopable() *Node {
 
 // loop reads the rest of [for name in list: item].
 func (p *parser) loop(pos Pos) *Node {
+	n := p.loopHead(pos)
+	n.Kids = append(n.Kids, p.within("]"))
+	return n
+}
+
+// loopHead reads name in list, and the colon.
+func (p *parser) loopHead(pos Pos) *Node {
 	n := &Node{Kind: For, Text: p.name(), Pos: pos}
 	if !p.keyword("in") {
 		p.fail("expected in")
 	}
-	n.Kids = append(n.Kids, p.expression())
+	n.Kids = []*Node{p.expression()}
 	p.expect(":")
-	n.Kids = append(n.Kids, p.within("]"))
 	return n
 }
 

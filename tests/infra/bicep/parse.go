@@ -4,9 +4,8 @@
 // The dialect: parameters, variables, resources (also existing and conditional ones),
 // modules by local path, outputs, decorators, and expressions with strings, numbers,
 // objects, arrays, calls, members, indexes and the usual operators. Not supported: object
-// spread, loops other than [for name in list: item]
-// of values and modules, lambdas, imports, user-defined types and functions, registry modules,
-// nested resources, multi-line strings. All of these are refused with file and line.
+// spread, loops other than [for name in list: item] of values and modules, lambdas, imports,
+// user-defined types and functions, registry modules, nested resources, multi-line strings. All of these are refused with file and line.
 //
 // [Parse] parses one file. [Deploy] evaluates a main file with its modules. Values
 // that only Azure knows at run time come from a table ([Standins]); a property that is
@@ -108,12 +107,7 @@ func (p *parser) declaration(keyword string) *Declaration {
 			if !p.keyword("for") {
 				p.fail("expected for")
 			}
-			d.Loop = &Node{Kind: For, Text: p.name(), Pos: p.pos()}
-			if !p.keyword("in") {
-				p.fail("expected in")
-			}
-			d.Loop.Kids = []*Node{p.expression()}
-			p.expect(":")
+			d.Loop = p.loopHead(p.pos())
 		}
 		if p.keyword("if") {
 			p.expect("(")
