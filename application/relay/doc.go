@@ -59,7 +59,8 @@
 // earlier ones were sent or parked. So the place of the last parked event is the progress of
 // the key: an event up to there is sent, skipped or parked, whoever reads it again. The gate
 // keeps it, and no relay needs a memory of it. A place is the container's history, the LSN, and
-// the ordinal in the transaction (without one the sequence, then the id). It covers only events
+// the ordinal in the transaction (without one the sequence, then the id; an event that cannot be
+// read and has neither follows the one before it, see page.arrange). It covers only events
 // of the same history, and none that were committed later, because a restored container or
 // another region may use the same LSNs again for new events.
 //

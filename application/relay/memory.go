@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"strings"
 	"sync"
 )
 
@@ -26,6 +27,13 @@ type ownership struct {
 	epoch   int64
 	history string
 	listing int // the first listing of closed gates that began during this ownership
+	places  map[placeID]Progress
+}
+
+// placeID identifies an event that cannot be read and has no place of its own.
+type placeID struct {
+	key, event string
+	lsn        int64
 }
 
 // memory holds the relay's state of its ranges and their keys.
@@ -167,4 +175,49 @@ func (m *memory) parkedKeys(p *page) (keys []*keyState) {
 		}
 	}
 	return keys
+}
+
+// recall sets the places of events that a former page of the ownership had, with their whole
+// transaction, and that are not done. Without it, an event after them would count as one before
+// them, and would be taken for one that is done.
+func (m *memory) recall(in *ownership, p *page) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(in.places) == 0 {
+		return
+	}
+	p.eachPlaceless(func(_ *keyState, e *Message) {
+		if at, known := in.places[placeID{e.Key, e.ID, e.LSN}]; known {
+			p.setPlace(e, at)
+		}
+	})
+}
+
+// remember keeps the places of the events that are not done, for recall.
+func (m *memory) remember(in *ownership, p *page) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p.eachPlaceless(func(k *keyState, e *Message) {
+		id := placeID{e.Key, e.ID, e.LSN}
+		if k.parked {
+			delete(in.places, id)
+			return
+		}
+		if _, known := in.places[id]; known {
+			return
+		}
+		if in.places == nil {
+			in.places = make(map[placeID]Progress)
+		}
+		at := p.place(e) // copied, because its strings alias a document
+		at.Event = strings.Clone(at.Event)
+		in.places[placeID{strings.Clone(e.Key), strings.Clone(e.ID), e.LSN}] = at
+	})
+}
+
+// forget drops the place of an event that is parked.
+func (m *memory) forget(in *ownership, e *Message) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(in.places, placeID{e.Key, e.ID, e.LSN})
 }

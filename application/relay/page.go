@@ -17,7 +17,7 @@ type page struct {
 	keys       []keyState       // in the order of their first event
 	keyOf      map[string]int   // place in keys, by name
 	faults     map[int]error    // by Message.Index: events that cannot be sent
-	before     map[int]Progress // by Message.Index: see place
+	places     map[int]Progress // by Message.Index: of events without a place of their own; see arrange
 	keyless    []Failure        // events that cannot be sent and have no key
 	aggregates []Message        // key and last sequence of the aggregates among the changes
 	resent     int              // events sent again that may have been accepted before
@@ -56,7 +56,7 @@ func decode(decoder Decoder, c *Change) (m Message, isEvent bool, err error) {
 	return m, isEvent, err
 }
 
-// read decodes changes and groups their events by key.
+// read decodes changes and groups their events by key. Call arrange next.
 func (p *page) read(decoder Decoder, o Ownership, changes []Change) {
 	p.changes, p.history = changes, o.History
 	for i := range changes {
@@ -77,6 +77,14 @@ func (p *page) read(decoder Decoder, o Ownership, changes []Change) {
 			p.aggregates = append(p.aggregates, m)
 		}
 	}
+}
+
+// arrange brings the events of each key into order, and finds those that can be sent.
+//
+// An event that cannot be read may have neither ordinal nor sequence. It follows the event that the
+// feed returned before it in its transaction, as long as all of them are on the page. A retry has
+// only those that are not done, so memory.recall must have set its place as of then.
+func (p *page) arrange() {
 	for i := range p.keys {
 		k := &p.keys[i]
 		p.sort(k.messages)
@@ -108,11 +116,11 @@ func (p *page) sort(msgs []Message) {
 	for len(msgs) > 0 {
 		n := 1
 		for n < len(msgs) && msgs[n].LSN == msgs[0].LSN && msgs[0].LSN != 0 {
-			if m := &msgs[n]; p.faults[m.Index] != nil && m.Ordinal < 1 && m.Sequence < 1 {
-				if p.before == nil {
-					p.before = make(map[int]Progress)
-				}
-				p.before[m.Index] = p.place(&msgs[n-1])
+			m := &msgs[n]
+			if _, recalled := p.places[m.Index]; !recalled && p.placeless(m) {
+				at, before := p.place(m), p.place(&msgs[n-1])
+				at.Ordinal, at.Sequence, at.Event = before.Ordinal, before.Sequence, before.Event+" "+m.ID
+				p.setPlace(m, at)
 			}
 			n++
 		}
@@ -126,17 +134,39 @@ func (p *page) sort(msgs []Message) {
 	}
 }
 
-// place returns the place of an event of the page. One that cannot be read, and therefore has
-// neither ordinal nor sequence, follows the event that the feed returned before it in its
-// transaction.
+// place returns the place of an event of the page.
 func (p *page) place(m *Message) Progress {
-	at := Progress{
+	if at, known := p.places[m.Index]; known {
+		return at
+	}
+	return Progress{
 		History: p.history, LSN: m.LSN, Ordinal: m.Ordinal, Sequence: m.Sequence, Event: m.ID, At: p.changes[m.Index].Timestamp.UTC(),
 	}
-	if before, ok := p.before[m.Index]; ok {
-		at.Ordinal, at.Sequence, at.Event = before.Ordinal, before.Sequence, before.Event+" "+m.ID
+}
+
+// placeless reports whether an event cannot be read and has no place of its own.
+func (p *page) placeless(m *Message) bool {
+	return p.faults[m.Index] != nil && m.Ordinal < 1 && m.Sequence < 1
+}
+
+func (p *page) eachPlaceless(do func(*keyState, *Message)) {
+	if len(p.faults) == 0 {
+		return
 	}
-	return at
+	for i := range p.keys {
+		for n := range p.keys[i].messages {
+			if m := &p.keys[i].messages[n]; p.placeless(m) {
+				do(&p.keys[i], m)
+			}
+		}
+	}
+}
+
+func (p *page) setPlace(m *Message, at Progress) {
+	if p.places == nil {
+		p.places = make(map[int]Progress)
+	}
+	p.places[m.Index] = at
 }
 
 // reported is the failure of the first failed event of a key, with its place for Park. The events
@@ -144,6 +174,7 @@ func (p *page) place(m *Message) Progress {
 type reported struct {
 	error
 	place Progress
+	in    *ownership
 }
 
 func (e *reported) Unwrap() error { return e.error }
@@ -160,7 +191,7 @@ func (p *page) failAll(err error) {
 
 // failures lists the events that were neither accepted nor parked, in the order of the changes.
 // Of each key the first one failed, and the others wait for it.
-func (p *page) failures() []Failure {
+func (p *page) failures(in *ownership) []Failure {
 	out := slices.Clone(p.keyless)
 	for i := range p.keys {
 		k := &p.keys[i]
@@ -170,7 +201,7 @@ func (p *page) failures() []Failure {
 		cause := cmp.Or(k.err, p.faults[k.messages[k.sent].Index])
 		place := p.place(&k.messages[k.sent])
 		place.Event = strings.Clone(place.Event) // it aliases a document
-		cause = &reported{cause, place}
+		cause = &reported{cause, place, in}
 		for n := k.sent; n < len(k.messages); n++ {
 			m := &k.messages[n]
 			out = append(out, Failure{Index: m.Index, ID: m.ID, Key: k.name, Held: n > k.sent, Blamed: k.blamed, Err: cause})

@@ -64,8 +64,9 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 	event.Attempts = l.Attempts
 	// A failure that Handle did not report, such as a panic, says nothing about the events
 	// before this one in its transaction.
-	if e, ok := errors.AsType[*reported](l.Err); ok {
-		event.Progress = e.place
+	failure, reported := errors.AsType[*reported](l.Err)
+	if reported {
+		event.Progress = failure.place
 	}
 	closing := &Closing{Event: event.ID, Reason: event.Reason, Error: event.Error, At: event.ParkedAt, Auto: l.Waiting}
 	done, err := r.opts.Parked.Park(ctx, m.Key, []ParkedEvent{event}, closing)
@@ -77,6 +78,9 @@ func (r *Relay) Park(ctx context.Context, l DeadLetter) error {
 	}
 	if err != nil {
 		return fmt.Errorf("park event %q of key %q: %w", event.ID, event.Key, err)
+	}
+	if reported {
+		r.memory.forget(failure.in, &m)
 	}
 	if len(done.Parked) == 0 { // probably parked by an earlier call whose answer was lost
 		done.Parked = []ParkedEvent{event}

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -111,6 +112,55 @@ func TestEventsBeforeGateAreNotSentAgainAfterCrash(t *testing.T) {
 					t.Errorf("sent %s", got)
 				}
 			})
+		})
+	}
+}
+
+// Some events of a transaction cannot be read, and have no place of their own. A retry passes them without the events
+// that were sent. Each is parked, and a successor that reads the transaction again parks none of those that were sent.
+func TestUnreadableEventsKeepTheirPlaceInRetries(t *testing.T) {
+	for name, c := range map[string]struct {
+		transaction, retried []string // as the feed returns them
+		sent                 string
+		parked               []string // the first one is the dead letter
+	}{
+		"at the end": {
+			transaction: []string{"a a7 7@5", "a a8 8@5", "a a9 ?@5", "a a10 ?@5"}, retried: []string{"a a9 ?@5", "a a10 ?@5"},
+			sent: "a7 a8", parked: []string{"a9 invalid_event", "a10 invalid_event"},
+		},
+		"not in the order of the feed": {
+			transaction: []string{"a a5 5@5", "a a9 ?@5", "a a3 3@5", "a a10 ?@5"}, retried: []string{"a a5 5@5", "a a9 ?@5", "a a10 ?@5"},
+			sent: "a3", parked: []string{"a10 invalid_event", "a5 held", "a9 invalid_event"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, mem, o := &broker{}, parkedtest.NewMemory(), relay.Ownership{Lease: "l", Epoch: 1, History: "h"}
+			r := newRelay(t, b, withParked(mem, relay.Options{}))
+			r.Handle(t.Context(), o, changes(c.transaction...))
+			retried := changes(c.retried...)
+			failed := r.Handle(t.Context(), o, retried)
+			first := slices.IndexFunc(failed, func(f relay.Failure) bool { return !f.Held })
+			if len(failed) != len(retried) || first < 0 {
+				t.Fatalf("failures %v", failed)
+			}
+			bad := retried[failed[first].Index]
+			if err := r.Park(t.Context(), relay.DeadLetter{Change: bad, Attempts: 5, Err: failed[first].Err}); err != nil {
+				t.Fatal(err)
+			}
+			if failed := r.Handle(t.Context(), o, slices.Delete(retried, first, first+1)); failed != nil {
+				t.Fatal(failed)
+			}
+			want(t, "parked", parkedIDs(t, mem, "a"), c.parked...)
+			o.Epoch++
+			for _, r := range []*relay.Relay{r, newRelay(t, b, withParked(mem, relay.Options{}))} {
+				if failed := r.Handle(t.Context(), o, changes(c.transaction...)); failed != nil {
+					t.Fatal(failed)
+				}
+			}
+			want(t, "parked after all were read again", parkedIDs(t, mem, "a"), c.parked...)
+			if got := strings.Join(b.got["a"], " "); got != c.sent {
+				t.Errorf("sent %s, want %s", got, c.sent)
+			}
 		})
 	}
 }

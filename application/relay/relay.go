@@ -82,6 +82,8 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 	}()
 	p.read(r.decoder, o, changes)
 	in, first, err := r.register(ctx, o)
+	r.memory.recall(in, p)
+	p.arrange()
 	r.findMissing(ctx, o, in, p)
 	if err != nil {
 		p.failAll(err)
@@ -90,5 +92,6 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 		r.publish(ctx, p)
 	}
 	notify(ctx, r.opts.Observer.Handled, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
-	return p.failures()
+	r.memory.remember(in, p)
+	return p.failures(in)
 }
