@@ -65,7 +65,7 @@ func (p *Postgres) initialize(t TB) {
 		t.Fatal(err)
 	}
 	made := filepath.Join(moduleRoot(t), ".cache", fmt.Sprintf("postgres-%s-%d-%d-%d", filepath.Base(filepath.Dir(p.bin)), program.Size(), program.ModTime().Unix(), p.owner))
-	if copyTree(made, p.data()) == nil {
+	if info, err := os.Stat(made); err == nil && ownedBy(info, p.owner) && copyTree(made, p.data()) == nil {
 		return
 	}
 	_ = os.RemoveAll(p.data()) // a part of a copy
@@ -76,6 +76,13 @@ func (p *Postgres) initialize(t TB) {
 	if os.MkdirAll(filepath.Dir(made), 0o755) != nil || copyTree(p.data(), part) != nil || os.Rename(part, made) != nil { //nolint:gosec // as the folder of a module
 		_ = os.RemoveAll(part) // another process was first, or the next server runs initdb again
 	}
+}
+
+// ownedBy reports whether a file has this owner. A folder that was copied without its owners has another one, and a
+// server cannot read it.
+func ownedBy(info os.FileInfo, user int) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == user
 }
 
 // copyTree copies a folder with the owners of its files.
