@@ -27,19 +27,24 @@ type scaleFleet struct {
 	hosts   []*scaleHost
 	ended   []*scaleHost
 	started int
+	p99     time.Duration // of the lags of the last phase
 
 	mu    sync.Mutex // guards the fields below
 	owner map[string]string
 	held  map[string]int
 	moves int
+	lags  []time.Duration // of changes when they were handled
 }
 
 type scaleHost struct {
-	name string
-	cut  atomic.Bool
-	end  context.CancelFunc
-	done chan error
+	name   string
+	region int // of regions
+	cut    atomic.Bool
+	end    context.CancelFunc
+	done   chan error
 }
+
+const regions = 3
 
 func newScaleFleet(t *testing.T, ranges int, rate float64) *scaleFleet {
 	store := newCostedStore()
@@ -60,11 +65,11 @@ func (f *scaleFleet) start(n int, within time.Duration) {
 	for _, moment := range at {
 		time.Sleep(moment - time.Since(began))
 		f.started++
-		h := &scaleHost{name: fmt.Sprintf("h%d", f.started), done: make(chan error, 1)}
+		h := &scaleHost{name: fmt.Sprintf("h%d", f.started), region: f.started % regions, done: make(chan error, 1)}
 		f.mu.Lock()
 		f.held[h.name] = 0
 		f.mu.Unlock()
-		p, err := changefeed.New(f.feed, cutStore{f.store, &h.cut}, changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil }),
+		p, err := changefeed.New(f.feed, cutStore{f.store, &h.cut}, changefeed.HandlerFunc(f.handle),
 			&changefeed.Options{Host: h.name, DrainTimeout: -1, Observer: &changefeed.Observer{
 				LeaseAcquired: func(e changefeed.LeaseAcquired) { f.note(e.Lease, h.name, true) },
 				LeaseReleased: func(e changefeed.LeaseReleased) { f.note(e.Lease, h.name, false) },
@@ -79,6 +84,18 @@ func (f *scaleFleet) start(n int, within time.Duration) {
 		f.hosts = append(f.hosts, h)
 		go func() { h.done <- p.Run(ctx) }()
 	}
+}
+
+// handle records how old each change is.
+func (f *scaleFleet) handle(_ context.Context, batch *changefeed.Batch) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range batch.Items {
+		if age, ok := f.feed.age(batch.Range.Min, batch.Items[i].LSN); ok {
+			f.lags = append(f.lags, age)
+		}
+	}
+	return nil
 }
 
 // note records that a host owns a lease, or does not own it any more.
@@ -100,11 +117,11 @@ func (f *scaleFleet) note(lease, host string, owns bool) {
 	}
 }
 
-// crash ends n random hosts at once.
-func (f *scaleFleet) crash(n int) {
-	f.rng.Shuffle(len(f.hosts), func(i, j int) { f.hosts[i], f.hosts[j] = f.hosts[j], f.hosts[i] })
+// crash ends hosts at once.
+func (f *scaleFleet) crash(gone []*scaleHost) {
+	gone = slices.Clone(gone)
 	f.mu.Lock()
-	for _, h := range f.hosts[:n] {
+	for _, h := range gone {
 		h.cut.Store(true)
 		h.end()
 		delete(f.held, h.name)
@@ -115,12 +132,23 @@ func (f *scaleFleet) crash(n int) {
 		}
 	}
 	f.mu.Unlock()
-	f.ended, f.hosts = append(f.ended, f.hosts[:n]...), slices.Clone(f.hosts[n:])
+	f.ended = append(f.ended, gone...)
+	f.hosts = slices.DeleteFunc(f.hosts, func(h *scaleHost) bool { return slices.Contains(gone, h) })
+}
+
+// in returns the hosts of a region.
+func (f *scaleFleet) in(region int) (hosts []*scaleHost) {
+	for _, h := range f.hosts {
+		if h.region == region {
+			hosts = append(hosts, h)
+		}
+	}
+	return hosts
 }
 
 // end ends all hosts and waits for them.
 func (f *scaleFleet) end() {
-	f.crash(len(f.hosts))
+	f.crash(f.hosts)
 	for _, h := range f.ended {
 		if err := <-h.done; err != nil {
 			f.t.Errorf("host %s: Run: %v", h.name, err)
@@ -147,7 +175,7 @@ func (f *scaleFleet) phase(name string, within time.Duration, change func()) (to
 	f.t.Helper()
 	began, before := time.Now(), f.costs()
 	f.mu.Lock()
-	f.moves = 0
+	f.moves, f.lags = 0, nil
 	f.mu.Unlock()
 	change()
 	if within > 0 {
@@ -162,6 +190,12 @@ func (f *scaleFleet) phase(name string, within time.Duration, change func()) (to
 	f.t.Logf("%s: %d ranges, %d hosts, balanced after %.1f s, %d moves, %.0f writes refused; each second %.1f listings, %.0f rows, %.0f KB listed by a host, %.0f RU listings, %.0f RU writes, %.0f RU polls; at most %.0f RU of leases in one second",
 		name, len(f.owner), len(f.hosts), took.Seconds(), f.moves, cost.Conflicts, cost.Looks/seconds, cost.Rows/seconds, cost.Bytes/1024/hosts/seconds,
 		cost.LookRU/seconds, cost.WriteRU/seconds, cost.PollRU/seconds, cost.Peak)
+	if n := len(f.lags); n > 0 {
+		slices.Sort(f.lags)
+		f.p99 = f.lags[n*99/100]
+		f.t.Logf("%s: %d changes, lag p50 %s, p99 %s, at most %s; %.0f of %.0f reads throttled",
+			name, n, f.lags[n/2].Round(time.Millisecond), f.p99.Round(time.Millisecond), f.lags[n-1].Round(time.Millisecond), cost.Throttled, cost.Polls)
+	}
 	return took, cost
 }
 
@@ -209,14 +243,18 @@ func TestScale(t *testing.T) {
 		if share > 0.02 {
 			t.Errorf("leases take %.1f %% of the RU of 1,000 writes/s a range, want at most 2 %%", 100*share)
 		}
-		f.feed.grow(0, 1)
-		gone := len(f.hosts) / 3
-		f.phase("a third crashes", time.Minute, func() { f.crash(gone) })
-		f.phase("all crash and return", time.Minute, func() {
-			gone = len(f.hosts)
-			f.crash(gone)
+		f.feed.throttle(1)
+		f.phase("under load, each range throttled to a read a second", 0, func() {})
+		if f.p99 == 0 || f.p99 > 3*time.Second {
+			t.Errorf("p99 lag %s with throttled ranges, want at most 3 s", f.p99)
+		}
+		f.phase("a region of three is gone, under load, throttled", time.Minute, func() { f.crash(f.in(0)) })
+		f.phase("all crash and return, under load, throttled", time.Minute, func() {
+			gone := len(f.hosts)
+			f.crash(f.hosts)
 			f.start(gone, time.Second)
 		})
+		f.feed.grow(0, 1)
 		f.end()
 	})
 }

@@ -3,6 +3,7 @@ package changefeed_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -16,10 +17,11 @@ import (
 // counterFeed is a container whose physical ranges are counters: a change exists because its
 // LSN is not above the counter. A range takes some hundred bytes, whatever its load.
 type counterFeed struct {
-	store *costedStore // counts the reads
-	mu    sync.Mutex   // guards the fields below
-	parts []*counter   // in order
-	byMin map[string]*counter
+	store  *costedStore // counts the reads
+	mu     sync.Mutex   // guards the fields below
+	parts  []*counter   // in order
+	byMin  map[string]*counter
+	budget float64 // request units of a range for reads in a second; 0: no limit
 }
 
 type counter struct {
@@ -27,9 +29,25 @@ type counter struct {
 	base  float64 // changes until since
 	since time.Time
 	rate  float64 // changes a second after it
+
+	second int64   // of the clock
+	spent  float64 // request units in it
 }
 
 func (c *counter) lsn(now time.Time) int64 { return int64(c.base + c.rate*now.Sub(c.since).Seconds()) }
+
+// spend charges a read, or returns how long a range without a budget left has to wait. As in the
+// service, a request may exceed what is left.
+func (c *counter) spend(now time.Time, units, budget float64) (wait time.Duration) {
+	if c.second != now.Unix() {
+		c.second, c.spent = now.Unix(), 0
+	}
+	if budget > 0 && c.spent >= budget {
+		return now.Truncate(time.Second).Add(time.Second).Sub(now)
+	}
+	c.spent += units
+	return 0
+}
 
 func (c *counter) setRate(now time.Time, rate float64) {
 	c.base, c.since, c.rate = c.base+c.rate*now.Sub(c.since).Seconds(), now, rate
@@ -78,6 +96,26 @@ func (f *counterFeed) grow(total, most float64) (ranges int) {
 	return len(parts)
 }
 
+// throttle limits the request units of each range for reads in a second.
+func (f *counterFeed) throttle(budget float64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.budget = budget
+}
+
+// age returns the time since a change of the range that begins at min was committed. ok is false
+// if the load has changed since.
+func (f *counterFeed) age(low string, lsn int64) (age time.Duration, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := f.byMin[low]
+	if c.rate == 0 || float64(lsn) <= c.base {
+		return 0, false
+	}
+	committed := c.since.Add(time.Duration((float64(lsn) - c.base) / c.rate * float64(time.Second)))
+	return time.Since(committed), true
+}
+
 func (f *counterFeed) Source(context.Context) (changefeed.Source, error) {
 	return changefeed.Source{Host: "scale", Database: "db", Container: "c"}, nil
 }
@@ -112,10 +150,16 @@ func (f *counterFeed) Read(ctx context.Context, req changefeed.ReadRequest) (*ch
 	for lsn := after + 1; lsn <= after+n; lsn++ {
 		page.Items = append(page.Items, changefeed.Item{Raw: item, Key: item, LSN: lsn, Timestamp: time.Now().Unix()})
 	}
+	units := plan.FeedCharge(1, float64(n), float64(n)) // documents of 1 KB
+	wait := c.spend(time.Now(), units, f.budget)
 	f.store.mu.Lock()
+	defer f.store.mu.Unlock()
 	f.store.total.Polls++
-	f.store.total.PollRU += plan.FeedCharge(1, float64(n), float64(n)) // documents of 1 KB
-	f.store.mu.Unlock()
+	if wait > 0 {
+		f.store.total.Throttled++
+		return nil, &changefeed.ThrottledError{RetryAfter: wait, Err: errors.New("the range has no request units left in this second")}
+	}
+	f.store.total.PollRU += units
 	return page, nil
 }
 

@@ -17,14 +17,14 @@ import (
 type charges struct {
 	Looks, Rows, Bytes                 float64 // listings, their records and the size of these
 	LookRU, Writes, WriteRU, Conflicts float64
-	Polls, PollRU                      float64
+	Polls, PollRU, Throttled           float64
 	Peak                               float64 // the most RU of leases in one second
 }
 
 func (c charges) since(before charges) charges {
 	return charges{
 		c.Looks - before.Looks, c.Rows - before.Rows, c.Bytes - before.Bytes, c.LookRU - before.LookRU,
-		c.Writes - before.Writes, c.WriteRU - before.WriteRU, c.Conflicts - before.Conflicts, c.Polls - before.Polls, c.PollRU - before.PollRU, c.Peak,
+		c.Writes - before.Writes, c.WriteRU - before.WriteRU, c.Conflicts - before.Conflicts, c.Polls - before.Polls, c.PollRU - before.PollRU, c.Throttled - before.Throttled, c.Peak,
 	}
 }
 
