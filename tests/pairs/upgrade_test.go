@@ -22,7 +22,7 @@ import (
 )
 
 // previous is the last commit whose programs have the schema version before the current one.
-const previous = "20e5458f05541dcf5b0897af341bf458718c3500"
+const previous = "c87c705fd83637ccc3168d32d3966690aedafa00"
 
 // A rolling upgrade on PostgreSQL: under load, the schema is migrated while only programs of the previous
 // version run, then programs of both versions write the same contacts and share the leases, then those of
@@ -32,7 +32,7 @@ func TestRollingUpgrade(t *testing.T) {
 		t.Skip("it builds the programs of the previous version, which takes minutes: only at the full count of faults (make nightly)")
 	}
 	old, now := testkit.Binaries{Feedbox: programOf(t, previous)}, testkit.Build(t)
-	w := (&world{store: openPostgres(t), broker: openServiceBus(t), binaries: old}).start(t)
+	w := (&world{store: openPostgres(t), broker: openServiceBus(t), binaries: old}).start(t) // without variables that the previous version does not know
 
 	// The balancer of the APIs.
 	var backends atomic.Pointer[[]*url.URL]
@@ -83,8 +83,8 @@ func TestRollingUpgrade(t *testing.T) {
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("migrate: %v\n%s", err, out)
 		}
-		if after := schemaVersion(t, w.store); after <= before {
-			t.Errorf("the schema has version %d, and had %d before: set previous to a commit of the previous version", after, before)
+		if after := schemaVersion(t, w.store); after != before+1 {
+			t.Errorf("the schema has version %d, and had %d before: set previous to the last commit of the version before", after, before)
 		}
 		changed() // by programs of the previous version, on the new schema
 		_, second := testkit.StartAPIWith(t, now, append(slices.Clone(w.env), "FEEDBOX_API_LISTEN=127.0.0.1:0"))

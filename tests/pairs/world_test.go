@@ -56,13 +56,13 @@ func eachPair(t *testing.T, test func(t *testing.T, s storeKind, b brokerKind)) 
 // newWorld starts an API and a consumer. A test starts more processes as it needs them.
 func newWorld(t *testing.T, s *store, b *broker) *world {
 	t.Helper()
-	return (&world{store: s, broker: b, binaries: testkit.Build(t)}).start(t)
+	return (&world{store: s, broker: b, binaries: testkit.Build(t), env: []string{"FEEDBOX_PARKED_POLL=500ms"}}).start(t)
 }
 
 func (w *world) start(t *testing.T) *world {
 	t.Helper()
-	w.env = slices.Concat([]string{
-		"FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_PARKED_POLL=500ms", "FEEDBOX_API_DRAIN_DELAY=0s", "FEEDBOX_AUDIT=true",
+	w.env = slices.Concat(w.env, []string{
+		"FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_RELAY_POLL_MAX=50ms", "FEEDBOX_API_DRAIN_DELAY=0s", "FEEDBOX_AUDIT=true",
 		fmt.Sprint("FEEDBOX_API_LISTEN=127.0.0.1:", servers.Ports(t, 1)[0]),
 	}, w.store.env, w.broker.env)
 	w.apis, w.api = testkit.StartAPIWith(t, w.binaries, w.env)
