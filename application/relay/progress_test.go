@@ -1,8 +1,11 @@
 package relay_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -163,6 +166,110 @@ func TestUnreadableEventsKeepTheirPlaceInRetries(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A key with transactions of events that can and cannot be read, in any order of the feed, and perhaps one that the
+// broker refuses: whatever a retry passes, and however often the feed is read again, the events before the first bad one
+// are sent, and it and all later ones are parked.
+func TestEachEventIsSentOrParkedWhateverIsReadAgain(t *testing.T) {
+	for seed := range uint64(500) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		var lines, order []string
+		for lsn, n := 5, 0; lsn < 5+1+rng.IntN(3); lsn++ {
+			transaction := make([]string, 1+rng.IntN(5))
+			for i := range transaction {
+				n++
+				transaction[i] = fmt.Sprintf("a a%d %d@%d", n, n, lsn)
+				if rng.IntN(3) == 0 {
+					transaction[i] = fmt.Sprintf("a a%d ?@%d", n, lsn)
+				}
+			}
+			rng.Shuffle(len(transaction), func(i, j int) { transaction[i], transaction[j] = transaction[j], transaction[i] })
+			lines, order = append(lines, transaction...), append(order, placed(transaction)...)
+		}
+		all := changes(lines...)
+		b, mem := &refusing{}, parkedtest.NewMemory()
+		refused := order[rng.IntN(len(order))]
+		if rng.IntN(2) == 0 {
+			refused = ""
+		}
+		b.bad.Store(refused)
+		good := slices.IndexFunc(order, func(id string) bool {
+			return id == refused || slices.ContainsFunc(lines, func(l string) bool { return strings.HasPrefix(l, "a "+id+" ?") })
+		})
+		if good < 0 {
+			good = len(order)
+		}
+		relays := func() *relay.Relay { return newRelay(t, b, withParked(mem, relay.Options{})) }
+		r, o, left := relays(), relay.Ownership{Lease: "l", Epoch: 1, History: "h"}, slices.Clone(all)
+		for step := 0; len(left) > 0; step++ {
+			if step > 100 {
+				t.Fatalf("seed %d: %v are not done", seed, left)
+			}
+			if step < 20 && rng.IntN(2) == 0 { // the feed is read again from the checkpoint
+				if left = slices.Clone(all); rng.IntN(2) == 0 { // by the next owner
+					r = relays()
+					o.Epoch++
+				}
+			}
+			n := 1 + rng.IntN(len(left))
+			for n < len(left) && left[n].LSN == left[n-1].LSN { // a transaction is delivered whole
+				n++
+			}
+			var failed []relay.Change
+			var first *relay.Failure
+			for _, f := range r.Handle(t.Context(), o, left[:n]) {
+				if failed = append(failed, left[f.Index]); first == nil && !f.Held {
+					first = &f
+				}
+			}
+			rest := left[n:]
+			if first != nil && rng.IntN(2) == 0 {
+				bad := left[first.Index]
+				if err := r.Park(t.Context(), relay.DeadLetter{Change: bad, Attempts: 5, Err: first.Err}); err != nil {
+					t.Fatal(err)
+				}
+				failed = slices.DeleteFunc(failed, func(c relay.Change) bool { return bytes.Equal(c.Raw, bad.Raw) })
+			}
+			left = slices.Concat(failed, rest)
+		}
+		sent, parked := unique(b.got["a"]), parkedIDs(t, mem, "a")
+		for i := range parked {
+			parked[i], _, _ = strings.Cut(parked[i], " ")
+		}
+		slices.Sort(parked) // their order is that of Gate.Admit
+		if !slices.Equal(sent, order[:good]) || !slices.Equal(parked, slices.Sorted(slices.Values(order[good:]))) {
+			t.Errorf("seed %d: %v, refused %q\nsent %v\nparked %v\nwant %d of %v sent", seed, lines, refused, sent, parked, good, order)
+		}
+	}
+}
+
+// placed returns the ids of the events of a transaction in the order in which they are sent. One that cannot be read
+// follows the event before it.
+func placed(transaction []string) (ids []string) {
+	place := map[string][]string{}
+	before := []string{"00"}
+	for _, line := range transaction {
+		parts := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '@' })
+		id := parts[1]
+		if parts[2] == "?" {
+			before = append(slices.Clone(before), id)
+		} else {
+			before = []string{fmt.Sprintf("%02s", parts[2])}
+		}
+		place[id], ids = before, append(ids, id)
+	}
+	slices.SortStableFunc(ids, func(a, b string) int { return slices.Compare(place[a], place[b]) })
+	return ids
+}
+
+func unique(ids []string) (first []string) {
+	for _, id := range ids {
+		if !slices.Contains(first, id) {
+			first = append(first, id)
+		}
+	}
+	return first
 }
 
 // The container was restored, or its feed restarted: the LSNs of the gate's history are used again
