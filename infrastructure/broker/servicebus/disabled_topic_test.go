@@ -3,12 +3,15 @@ package servicebus
 import (
 	"context"
 	"log/slog"
+	"net"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/Azure/go-amqp"
 	"github.com/google/go-cmp/cmp"
@@ -118,6 +121,38 @@ func TestClosedLinkReleasesItsPlace(t *testing.T) {
 		a.release = func() { released++; release() }
 		if err := l.close(t.Context()); err != nil || released != 1 {
 			t.Errorf("released %d times, error %v; want once", released, err)
+		}
+	})
+}
+
+// The broker may still use the handle of a link whose detach it has not answered. A second link with that
+// handle would end the session, so the place stays taken until the connection ends.
+func TestLinkWithUnansweredDetachKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, nil)
+		defer w.close(t)
+		quiet := &atomic.Bool{}
+		client, err := NewClient(ClientConfig{ConnectionString: w.server.ConnectionString(), Dial: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+			conn, err := w.dial(ctx, args)
+			return quietConn{conn, quiet}, err
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newSenderLink(client, "contacts", slog.New(slog.DiscardHandler))
+		a, err := l.shared.Get(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		released, release := 0, a.release
+		a.release = func() { released++; release() }
+		quiet.Store(true)
+		began := time.Now()
+		if err := l.close(t.Context()); err != nil || released != 0 || time.Since(began) != detachTimeout {
+			t.Errorf("released %d times after %v, error %v; want never, after %v", released, time.Since(began), err, detachTimeout)
+		}
+		if err := client.Close(t.Context()); err != nil {
+			t.Error(err)
 		}
 	})
 }
