@@ -419,6 +419,19 @@ func TestProbeOfOneShardDelaysNoOtherPage(t *testing.T) {
 	})
 }
 
+// The possible duplicates of all shards are reported, because each broker has a duplicate window.
+func TestResentEventsOfAllShardsAreCounted(t *testing.T) {
+	var sum relay.Summary
+	r := newRelay(t, &broker{fail: failing(errBusy, "a1", "b1")}, twoShards(relay.Options{Observer: relay.Observer{
+		Handled: func(_ context.Context, s relay.Summary) { sum = s },
+	}}))
+	for _, resent := range []int{0, 2} {
+		if r.Handle(t.Context(), relay.Ownership{}, changes("a1 x1 1", "b1 y1 1", "a2 x2 1")); sum.Resent != resent {
+			t.Errorf("%d events were sent again, want %d", sum.Resent, resent)
+		}
+	}
+}
+
 // A panic of an observer in a shard is one of Handle, for the caller to recover.
 func TestPanicInAShardIsThatOfHandle(t *testing.T) {
 	r := newRelay(t, &broker{fail: failing(errBusy, "b1", "b2", "b3")}, twoShards(relay.Options{Observer: relay.Observer{Paused: func(context.Context, relay.Pause) {

@@ -112,6 +112,102 @@ func TestTransactionKeepsItsOrder(t *testing.T) {
 	}
 }
 
+// An unknown failure does not park an event, however many other documents are handled. An ambiguous refusal
+// counts as an attempt, also once its key is blamed.
+func TestRefusalsCountAndUnknownFailuresWait(t *testing.T) {
+	for name, c := range map[string]struct {
+		err    error
+		others string // type of the other documents: events are accepted
+		letter string
+	}{
+		"unknown failure": {errors.New("no answer"), "note", ""},
+		"refusal":         {&relay.Error{Class: relay.Refused, Reason: "not_allowed", Ambiguous: true}, "domainEvent", "after 3 attempts, waiting false"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				container, letter := memfeed.New(nil), ""
+				put := func(key, id, kind string) {
+					container.Put(memfeed.Document{Key: key, ID: id, Data: map[string]any{"action": "X"}, More: map[string]any{"partitionKey": key, "type": kind}})
+				}
+				r, err := relay.New(document.EventDecoder{}, failingKey{"bad", c.err}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				h := relayfeed.NewHandler(r)
+				p, err := changefeed.New(container, memstore.New(nil), h, &changefeed.Options{
+					Host: "a", MaxAttempts: 3, WaitLimit: 30 * time.Minute, Observer: h.Observe(), Poison: changefeed.PoisonDeadLetter,
+					RetryMin: 5 * time.Minute, RetryMax: 5 * time.Minute, // other events are accepted between two attempts
+					DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error {
+						letter = fmt.Sprintf("after %d attempts, waiting %t", l.Attempts, l.Waiting)
+						return nil
+					},
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { _ = p.Run(ctx) })
+				put("bad", "e1", "domainEvent")
+				for n := range 60 {
+					put("good", fmt.Sprint("g", n), c.others)
+					time.Sleep(time.Minute)
+				}
+				cancel()
+				running.Wait()
+				if letter != c.letter {
+					t.Errorf("dead letter %q, want %q", letter, c.letter)
+				}
+			})
+		})
+	}
+}
+
+// failingKey is a broker that fails one key.
+type failingKey struct {
+	key string
+	err error
+}
+
+func (b failingKey) Publish(_ context.Context, groups []relay.Group) error {
+	for i, g := range groups {
+		if g.Key == b.key {
+			return &relay.PublishError{Keys: []relay.KeyError{{Group: i, Err: b.err}}}
+		}
+	}
+	return nil
+}
+
+// Missing events are lost for certain only if reading continued from a checkpoint. A former owner without
+// one may have read nothing.
+func TestLeaseIsResumedIfItHasACheckpoint(t *testing.T) {
+	t.Parallel()
+	for want, acquired := range map[bool]changefeed.LeaseAcquired{true: {Continuation: `"7"`}, false: {From: "other"}} {
+		var missing []relay.Missing
+		r, err := relay.New(aggregate{}, &picky{}, &relay.Options{Observer: relay.Observer{
+			Missing: func(_ context.Context, m relay.Missing) { missing = append(missing, m) },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := relayfeed.NewHandler(r)
+		h.Observe().LeaseAcquired(acquired)
+		if err := h.Handle(t.Context(), &changefeed.Batch{Items: make([]changefeed.Item, 1)}); err != nil {
+			t.Fatal(err)
+		}
+		if len(missing) != 1 || missing[0].Lost != want {
+			t.Errorf("acquired with the checkpoint %q after %q: missing %+v, want one lost: %t", acquired.Continuation, acquired.From, missing, want)
+		}
+	}
+}
+
+// aggregate decodes each document as an aggregate with three events.
+type aggregate struct{}
+
+func (aggregate) Decode([]byte) (relay.Message, bool, error) {
+	return relay.Message{Key: "k", Sequence: 3}, false, nil
+}
+
 func TestStoppedProcessorOwnsNoRange(t *testing.T) {
 	t.Parallel()
 	idle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil })
@@ -120,8 +216,8 @@ func TestStoppedProcessorOwnsNoRange(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = relayfeed.Ranges{Processor: p}.Own(t.Context(), "k", func(context.Context) error { t.Error("was run"); return nil })
-	if !errors.Is(err, relay.ErrNotOwned) {
-		t.Errorf("error %v, want it to say that the range is not owned", err)
+	if !errors.Is(err, relay.ErrNotOwned) || !errors.Is(err, changefeed.ErrNotOwned) {
+		t.Errorf("error %v, want it to say that the range is not owned, with the cause", err)
 	}
 }
 
