@@ -45,6 +45,22 @@ func TestInvalidPageOfVersionsIsRefused(t *testing.T) {
 	}
 }
 
+// Otherwise it would be ordered, and assigned to a lease, as a change of another document.
+func TestDocumentWithoutKeyDoesNotGetThatBefore(t *testing.T) {
+	for body, versions := range map[string]bool{
+		`{"Documents":[{"a":"x","_lsn":7},{"b":1,"_lsn":8}]}`: false,
+		`{"Documents":[{"current":{"a":"x"},"metadata":{"lsn":7,"operationType":"create"}},{"current":{"b":1},"metadata":{"lsn":8,"operationType":"create"}}]}`: true,
+	} {
+		d := decoder{keys: keyPaths{paths: [][]string{{"a"}}}, filter: &filter{}, values: make([][]byte, 1), versions: versions}
+		if err := d.page([]byte(body)); err != nil || len(d.items) != 2 {
+			t.Fatalf("%d items, %v", len(d.items), err)
+		}
+		if first, second := d.items[0].Key, d.items[1].Key; string(first) != `"x"` || len(second) > 0 {
+			t.Errorf("all versions %t: keys %s and %q, want the second to be empty", versions, first, second)
+		}
+	}
+}
+
 // A page is refused, or its items are parts of it that are documents.
 func FuzzPage(f *testing.F) {
 	f.Add([]byte(`{"_rid":"r","Documents":[{"a":{"b":"x"},"_lsn":7,"_ts":3}],"_count":1}`), false)
