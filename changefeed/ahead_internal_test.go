@@ -106,6 +106,16 @@ func TestOnlyDoneChangesAreSkipped(t *testing.T) {
 	}
 }
 
+// Two keys may have one hash. The changes of both are delivered again, because none may be skipped.
+func TestKeysWithOneHashAreDeliveredFromTheFirstChange(t *testing.T) {
+	for _, lsns := range [][2]int64{{5, 7}, {7, 5}} {
+		held := []HeldKey{{Key: 1, LSN: lsns[0], ID: "a"}, {Key: 1, LSN: lsns[1], ID: "b"}}
+		if from := newPast(Ahead{LSN: 9, Held: held}, false).from[1]; from != 5 {
+			t.Errorf("held from %v: delivered again from LSN %d, want 5", lsns, from)
+		}
+	}
+}
+
 // It has one key for all items, so it would skip the held ones.
 func TestManualHandlerSkipsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

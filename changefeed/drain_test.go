@@ -58,6 +58,22 @@ func TestLeavingHostAnnouncesUnlessOthersAlreadyPollOften(t *testing.T) {
 	}
 }
 
+// The record of a dead host may remain for long. A lease that waits for this host would be read by no one.
+func TestUnreadRangeIsHandedToALivingSpareHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, r := leaving(t)
+		hosts := []heartbeat{{Host: "b", Incarnation: "2", Spare: true}, {Host: "c", Incarnation: "3", Spare: true}}
+		dead, alive := Record{ID: r.ids.host("b", "2"), ETag: "1"}, Record{ID: r.ids.host("c", "3"), ETag: "1"}
+		r.lister.etags.observe([]Record{dead, alive}, r.clock.Now())
+		time.Sleep(spareExpiries * r.opts.Expiry)
+		alive.ETag = "2"
+		r.lister.etags.observe([]Record{dead, alive}, r.clock.Now())
+		if to := r.otherHost(listing{hosts: hosts}, balanceView{}, r.clock.Now()); to != "c/3" {
+			t.Errorf("handed to %q, want the living host", to)
+		}
+	})
+}
+
 // The host does not wait if no other host can be notified, or once its leases are gone.
 func TestLeavingHostWaitsOnlyForHostsThatStay(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -132,6 +132,19 @@ func TestOutcomeIsFirstAnswerThatIsNotDone(t *testing.T) {
 	}
 }
 
+// Often only one item of a key has an answer, because the others wait for it.
+func TestKeyWaitsOutsideIfOneItemDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFlow(t, &Options{Observer: &Observer{}}, HandlerFunc(nil))
+		outside, silent := heldItem{verdict: verdict{kind: waiting, err: errTest, outside: true}}, heldItem{verdict: verdict{err: errUnanswered}}
+		for _, held := range [][]heldItem{{outside, silent}, {silent, outside}} {
+			if o := f.outcomeOf(&heldKey{items: held}, len(held)); !o.outside {
+				t.Errorf("verdicts %+v: the key does not wait for something outside", held)
+			}
+		}
+	})
+}
+
 // The key also must have been tried before. A refused key, and one whose call ended in a
 // doubt, does not wait too long.
 func TestKeyWaitsTooLongOnlyIfOthersWereHandled(t *testing.T) {

@@ -222,16 +222,26 @@ func TestLeaseTakenByForeignHostWaitsForFormerOwnersExpiry(t *testing.T) {
 	}
 }
 
+// The feed is empty. Without a record of the loss, the range would be read on once it has new changes, and the
+// first of them would be skipped.
+func TestLossOfAllChangesIsRecorded(t *testing.T) {
+	var l Lease
+	l.lose(&AheadError{Position: 9, Lost: true})
+	if e := l.ahead(9); l.Lost == 0 || e.Foreign || !e.Lost {
+		t.Errorf("recorded %d, lost %t, foreign %t; want a loss", l.Lost, e.Lost, e.Foreign)
+	}
+}
+
 func TestChildInheritsProgressAndRequests(t *testing.T) {
 	parent := Lease{
-		ID: "p", Epoch: 4, LSN: 7, ChangeTime: 70, Ahead: Ahead{LSN: 9, Held: []HeldKey{{LSN: 8, ID: "a", Refusals: 2}}},
+		ID: "p", Epoch: 4, History: "h", LSN: 7, ChangeTime: 70, Reached: 12, Lost: 10, Ahead: Ahead{LSN: 9, Held: []HeldKey{{LSN: 8, ID: "a", Refusals: 2}}},
 		Request: Request{Paused: true, Release: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"3"`, Since: time.Unix(30, 0)}},
 	}
 	r := FeedRange{Min: "", Max: "20"}
 	now := time.Unix(100, 0)
 	want := Lease{
 		ID: "p..-20", Version: 1, Token: "-20", Range: r, Mode: modeIncremental, State: LeasePending, Parent: "p", Epoch: 4,
-		Continuation: `"7"`, Since: time.Unix(60, 0), LSN: 7, ChangeTime: 70, Ahead: parent.Ahead, Timestamp: now,
+		History: "h", Continuation: `"7"`, Since: time.Unix(60, 0), LSN: 7, ChangeTime: 70, Reached: 12, Lost: 10, Ahead: parent.Ahead, Timestamp: now,
 		Request: Request{Paused: true, Rewind: &RangeToken{Range: r, Continuation: `"3"`, Since: time.Unix(30, 0)}},
 	}
 	if got := parent.child(RangeToken{Range: r, Continuation: `"7"`, Since: time.Unix(60, 0)}, "p..-20", now); !reflect.DeepEqual(got, want) {

@@ -76,6 +76,21 @@ func TestItemsAheadOfCheckpointAreBounded(t *testing.T) {
 	}
 }
 
+// Otherwise the count would become negative, and the bound would no longer hold.
+func TestSavedItemsAreSubtractedOnce(t *testing.T) {
+	w := newTestWindow(&Options{ReadAheadItems: 2, ReadAheadBytes: 1000}, func([]*page) {})
+	stuck, after := w.add(&Page{Items: make([]Item, 1)}), w.add(&Page{Items: make([]Item, 1)})
+	w.finish(after, 1)
+	for range 2 {
+		if w.save(0); w.unsaved != 0 {
+			t.Errorf("%d items are not saved after a write, want none", w.unsaved)
+		}
+	}
+	if w.finish(stuck, 1); w.unsaved != 0 {
+		t.Errorf("%d items are not saved, although the checkpoint has passed all", w.unsaved)
+	}
+}
+
 // LSNs may decrease after a merge, and lanes permute a page, so the highest LSN may be
 // anywhere.
 func TestMergedPagesKeepTheHighestLSN(t *testing.T) {
