@@ -116,9 +116,7 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 		l.Health = Retrying // the next deliveries decide; until then the cause stays
 	}
 	began := r.workers.clocks().read()
-	timed, cancel := r.withStoreTimeout(ctx)
-	defer cancel()
-	if err := l.replace(timed, r.store); err != nil {
+	if err := l.replace(ctx, r.store); err != nil {
 		if ctx.Err() == nil {
 			r.reportError(l.ID, "acquire", unlessLostRace(err))
 		}

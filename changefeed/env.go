@@ -1,15 +1,12 @@
 package changefeed
 
-import (
-	"context"
-	"errors"
-)
+import "errors"
 
 // env holds the dependencies of a processor and the identity of its current run. Every room
 // of the package has it. It does not change once the container is identified.
 type env struct {
-	feed    Feed // its requests have deadlines
-	store   LeaseStore
+	feed    Feed       // its requests have deadlines
+	store   LeaseStore // its requests, too
 	handler Handler
 	opts    Options // resolved
 	clock   Clock
@@ -20,12 +17,6 @@ type env struct {
 	source      Source    // zero until the container is identified
 	ids         recordIDs // of its records
 	relist      signal    // list the leases now: something has changed
-}
-
-// withStoreTimeout bounds one request to the lease store. It is short, because a later
-// cycle makes up for a request that times out.
-func (e *env) withStoreTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(ctx, e.opts.Expiry/4)
 }
 
 // reportError notifies the observer of a failed operation that is retried.

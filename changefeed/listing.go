@@ -66,9 +66,7 @@ func (l *lister) list(ctx context.Context) (listing, error) {
 	if err := l.checkSource(ctx); err != nil {
 		return seen, err
 	}
-	timed, cancel := context.WithTimeout(ctx, l.opts.Expiry/2)
-	defer cancel()
-	records, err := l.store.List(timed, l.ids.all())
+	records, err := l.store.List(ctx, l.ids.all())
 	if err != nil {
 		return seen, fmt.Errorf("list leases: %w", err)
 	}

@@ -28,7 +28,7 @@ type OperatorOptions struct {
 
 // NewOperator returns an operator; nil options are the defaults. It does no I/O.
 func NewOperator(feed Feed, leases LeaseStore, options *OperatorOptions) *Operator {
-	o := &Operator{feed: timedFeed{feed, defaultReadTimeout}, store: leases}
+	o := &Operator{feed: timedFeed{feed, defaultReadTimeout}, store: timedStore{leases, defaultReadTimeout, defaultReadTimeout}}
 	if options != nil {
 		o.opts = *options
 	}
@@ -84,7 +84,7 @@ func (o *Operator) Export(ctx context.Context) ([]RangeToken, error) {
 }
 
 // Pause makes all hosts hold their leases without delivering, until Resume. They notice
-// within Options.Acquire. Pausing twice is no error.
+// with their next listing; see Options.Acquire. Pausing twice is no error.
 func (o *Operator) Pause(ctx context.Context) error {
 	ids, err := o.ids(ctx)
 	if err != nil {

@@ -39,12 +39,17 @@ func (w *worker) callOwned(ctx context.Context, do func(ctx context.Context) err
 	if err := w.ensureTrusted(); err != nil {
 		return errors.Join(ErrNotOwned, err)
 	}
-	ctx, end := context.WithCancelCause(ctx)
+	caller := ctx
+	ctx, end := context.WithCancelCause(caller)
 	defer end(nil)
 	defer context.AfterFunc(w.ctx, func() { end(context.Cause(w.ctx)) })()
 	err := do(&fencedContext{Context: ctx, fence: w.keeper.fence, end: end})
-	if err == nil {
+	cause := context.Cause(ctx)
+	switch {
+	case err == nil:
 		return nil
+	case cause != nil && caller.Err() == nil:
+		return errors.Join(ErrNotOwned, cause, err)
 	}
-	return errors.Join(context.Cause(ctx), err)
+	return errors.Join(cause, err)
 }

@@ -131,7 +131,7 @@ func TestRangeIsReleasedAfterOwnReturns(t *testing.T) {
 				if long && (took < limit*2/5 || took > limit+5*time.Second) {
 					t.Errorf("%s: taken after %s, want the drain limit of %s", name, took, limit)
 				}
-				if err := <-result; name != "hand-off" && (long != errors.Is(err, changefeed.ErrDraining) || !long && err != nil) {
+				if err := <-result; name != "hand-off" && (long != (errors.Is(err, changefeed.ErrDraining) && errors.Is(err, changefeed.ErrNotOwned)) || !long && err != nil) {
 					t.Errorf("%s, long %t: the call ended with %v", name, long, err)
 				}
 				<-second //nolint:errcheck // a hand-off moves one of the two
@@ -154,8 +154,8 @@ func TestOwnEndsWithTheLease(t *testing.T) {
 		if at := ended.Load(); at == 0 || at >= time.Now().UnixNano()-int64(time.Second) {
 			t.Errorf("the call ended %s before another owned the range", time.Duration(time.Now().UnixNano()-at))
 		}
-		if err := <-result; !errors.Is(err, changefeed.ErrFenced) {
-			t.Errorf("the call ended with %v, want ErrFenced", err)
+		if err := <-result; !errors.Is(err, changefeed.ErrFenced) || !errors.Is(err, changefeed.ErrNotOwned) {
+			t.Errorf("the call ended with %v, want ErrFenced and ErrNotOwned", err)
 		}
 	})
 }
@@ -211,7 +211,7 @@ func TestOwnReturnsTheErrorOfTheCall(t *testing.T) {
 			}
 			caller, leave := context.WithCancelCause(t.Context())
 			got := a.Own(caller, "a", func(ctx context.Context) error { leave(errRead); return answer(ctx) })
-			if (got == nil) != (want == nil) || want != nil && (!errors.Is(got, want) || !errors.Is(got, errRead)) {
+			if (got == nil) != (want == nil) || want != nil && (!errors.Is(got, want) || !errors.Is(got, errRead) || errors.Is(got, changefeed.ErrNotOwned)) {
 				t.Errorf("error %v of a call that returned %v while its caller left", got, want)
 			}
 		}

@@ -51,13 +51,11 @@ const spareExpiries = 100
 func (p *presence) write(ctx context.Context, h heartbeat, now time.Time) bool {
 	h.ID, h.Host, h.Incarnation = p.ids.host(p.opts.Host, p.incarnation), p.opts.Host, p.incarnation
 	h.ExpiryMS, h.Timestamp = p.opts.Expiry.Milliseconds(), p.opts.Now().UTC().Format(timestampFormat)
-	timed, cancel := p.withStoreTimeout(ctx)
-	defer cancel()
 	write := p.store.Replace
 	if p.etag == "" {
 		write = p.store.Create
 	}
-	etag, err := write(timed, Record{ID: h.ID, ETag: p.etag, Body: mustMarshal(h)})
+	etag, err := write(ctx, Record{ID: h.ID, ETag: p.etag, Body: mustMarshal(h)})
 	switch {
 	case err == nil:
 		p.etag, p.spare, p.at = etag, h.Spare, now
@@ -66,7 +64,7 @@ func (p *presence) write(ctx context.Context, h heartbeat, now time.Time) bool {
 		p.etag = ""
 	case errors.Is(err, ErrExists), errors.Is(err, ErrETagMismatch):
 		// A reply was lost: only this host uses this id, so the record is its own.
-		if record, err := p.store.Read(timed, h.ID); err == nil {
+		if record, err := p.store.Read(ctx, h.ID); err == nil {
 			p.etag = record.ETag // the next write stores the content
 		}
 	default:
@@ -84,9 +82,7 @@ func (p *presence) deleteHeartbeat(ctx context.Context) {
 	if p.etag == "" {
 		return
 	}
-	timed, cancel := p.withStoreTimeout(ctx)
-	defer cancel()
-	p.reportError("", "heartbeat", unlessLostRace(p.store.Delete(timed, p.ids.host(p.opts.Host, p.incarnation), p.etag)))
+	p.reportError("", "heartbeat", unlessLostRace(p.store.Delete(ctx, p.ids.host(p.opts.Host, p.incarnation), p.etag)))
 	p.etag = "" // a record that remains expires soon and is deleted by other hosts
 }
 
@@ -101,9 +97,7 @@ func (p *presence) deleteOldHeartbeats(ctx context.Context, seen listing, now ti
 		if h.key() == p.self || p.etags.unchangedFor(id, now) < gone || !p.swept.tryNow(id, now, 30*p.opts.Expiry) {
 			continue
 		}
-		timed, cancel := p.withStoreTimeout(ctx)
-		_ = p.store.Delete(timed, id, p.etags.seen[id].etag) // another host will retry
-		cancel()
+		_ = p.store.Delete(ctx, id, p.etags.seen[id].etag) // another host will retry
 	}
 }
 

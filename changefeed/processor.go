@@ -38,7 +38,7 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 	}
 	placer, _ := feed.(Placer)
 	return &Processor{placer: placer, env: env{
-		feed: timedFeed{feed, opts.ReadTimeout}, store: leases, handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer,
+		feed: timedFeed{feed, opts.ReadTimeout}, store: timed(leases, opts.Expiry), handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer,
 	}}, nil
 }
 
@@ -104,8 +104,8 @@ func (p *Processor) Lag() []RangeLag {
 // then. A drain, a hand-off, a split, and a change of the position wait for do, for at most
 // Options.DrainTimeout. Handlers continue meanwhile.
 //
-// Own returns do's error, joined with the reason if the ownership ended before do did. It
-// returns ErrNotOwned without a call if this host does not process the range now, because
+// Own returns do's error, joined with ErrNotOwned and the reason if the ownership ended before
+// do did. It returns ErrNotOwned without a call if this host does not process the range now, because
 // another host or no host owns it, or because it is paused. The feed must be a Placer. Any
 // number of calls may run at once, also for one key.
 func (p *Processor) Own(ctx context.Context, key string, do func(ctx context.Context) error) error {

@@ -174,3 +174,100 @@ func TestStopDuringStartIsNoError(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+// mutedStore is a lease store that never answers the first request of one kind.
+type mutedStore struct {
+	changefeed.LeaseStore
+	mute  string
+	muted atomic.Bool
+}
+
+func (s *mutedStore) answer(ctx context.Context, request string) error {
+	if request == s.mute && s.muted.CompareAndSwap(false, true) {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+func (s *mutedStore) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+	if err := s.answer(ctx, "list"); err != nil {
+		return nil, err
+	}
+	return s.LeaseStore.List(ctx, prefix)
+}
+
+func (s *mutedStore) Read(ctx context.Context, id string) (changefeed.Record, error) {
+	if err := s.answer(ctx, "read"); err != nil {
+		return changefeed.Record{}, err
+	}
+	return s.LeaseStore.Read(ctx, id)
+}
+
+func (s *mutedStore) Create(ctx context.Context, r changefeed.Record) (string, error) {
+	if err := s.answer(ctx, "create"); err != nil {
+		return "", err
+	}
+	return s.LeaseStore.Create(ctx, r)
+}
+
+func (s *mutedStore) Replace(ctx context.Context, r changefeed.Record) (string, error) {
+	if err := s.answer(ctx, "replace"); err != nil {
+		return "", err
+	}
+	return s.LeaseStore.Replace(ctx, r)
+}
+
+func (s *mutedStore) Delete(ctx context.Context, id, etag string) error {
+	if err := s.answer(ctx, "delete"); err != nil {
+		return err
+	}
+	return s.LeaseStore.Delete(ctx, id, etag)
+}
+
+// A request to the lease store that is never answered stops neither the initialization nor a split nor an operator.
+func TestUnansweredStoreRequestStopsNothing(t *testing.T) {
+	for _, request := range []string{"list", "read", "create", "replace", "delete"} {
+		t.Run(request, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				feed, store := memfeed.New(nil), memstore.New(nil)
+				run := func(store changefeed.LeaseStore) (p *changefeed.Processor, stop func()) {
+					idle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil })
+					p, err := changefeed.New(feed, store, idle, &changefeed.Options{Host: "a"})
+					if err != nil {
+						t.Fatal(err)
+					}
+					ctx, cancel := context.WithCancel(t.Context())
+					ended := make(chan error, 1)
+					go func() { ended <- p.Run(ctx) }()
+					return p, func() {
+						if cancel(); <-ended != nil {
+							t.Error("Run failed")
+						}
+					}
+				}
+				p, stop := run(&mutedStore{LeaseStore: store, mute: request})
+				eventually(t, time.Minute, "initialized", func() bool { return len(p.Lag()) == 1 })
+				stop()
+				p, stop = run(&mutedStore{LeaseStore: store, mute: request})
+				eventually(t, time.Minute, "owned", func() bool { return len(p.Lag()) == 1 })
+				feed.Split("20")
+				eventually(t, time.Minute, "split", func() bool { return len(p.Lag()) == 2 })
+				stop()
+				o := changefeed.NewOperator(feed, &mutedStore{LeaseStore: store, mute: request}, nil)
+				for range 2 {
+					began := time.Now()
+					ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+					_ = errors.Join(o.Pause(ctx), o.Resume(ctx), o.PauseLeases(ctx))
+					cancel()
+					if took := time.Since(began); took > 2*time.Minute {
+						t.Errorf("the operator waited for %s", took)
+					}
+				}
+				if leases, err := o.Leases(t.Context()); err != nil || len(leases) != 2 || !leases[0].Request.Paused {
+					t.Errorf("leases %+v, %v; want two that are paused", leases, err)
+				}
+			})
+		})
+	}
+}
