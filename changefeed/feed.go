@@ -154,7 +154,9 @@ func Field(name string) func(raw json.RawMessage) []byte {
 // write that follows a read carries the ETag of that read.
 //
 // After an error other than ErrExists, ErrNotFound or ErrETagMismatch the write may or may
-// not have taken effect. Implementations are safe for concurrent use.
+// not have taken effect. A request must return when its ctx ends: the processor gives a listing
+// half of Options.Expiry, every other request a quarter, and an Operator 30 s. Implementations
+// are safe for concurrent use.
 type LeaseStore interface {
 	// List returns the records whose id starts with prefix, in any order.
 	List(ctx context.Context, prefix string) ([]Record, error)

@@ -140,8 +140,8 @@ func (k *keeper) write(ctx context.Context) error {
 	k.mu.Unlock()
 	lease.Timestamp = k.opts.Now()
 
-	// A write that hangs ends early, because another one can then still save the lease.
-	ctx, cancel := context.WithTimeout(ctx, min(k.fence.left(), k.opts.Expiry/4))
+	// The limit of the store is shorter, so that after a write that hangs another one can save the lease.
+	ctx, cancel := context.WithTimeout(ctx, k.fence.left())
 	defer cancel()
 	etag, err := k.store.Replace(ctx, lease.encode())
 	switch {

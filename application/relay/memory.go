@@ -26,8 +26,8 @@ type Ownership struct {
 type ownership struct {
 	epoch   int64
 	history string
-	listing int // the first listing of closed gates that began during this ownership
-	places  map[placeID]Progress
+	listing int                  // the first listing of closed gates that began during this ownership
+	places  map[placeID]Progress // of events that are not done; see memory.recall
 }
 
 // placeID identifies an event that cannot be read and has no place of its own.
@@ -177,9 +177,9 @@ func (m *memory) parkedKeys(p *page) (keys []*keyState) {
 	return keys
 }
 
-// recall sets the places of events that a former page of the ownership had, with their whole
-// transaction, and that are not done. Without it, an event after them would count as one before
-// them, and would be taken for one that is done.
+// recall gives the events of a page the places that a former page of the ownership gave them, when
+// their transaction was whole. Otherwise one that is retried without those before it would count as
+// the first of its transaction, and a gate would take it for one that is done.
 func (m *memory) recall(in *ownership, p *page) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -3,15 +3,12 @@ package servicebus
 import (
 	"context"
 	"log/slog"
-	"net"
 	"net/http"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus/admin"
 	"github.com/Azure/go-amqp"
 	"github.com/google/go-cmp/cmp"
@@ -131,14 +128,7 @@ func TestLinkWithUnansweredDetachKeepsItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		defer w.close(t)
-		quiet := &atomic.Bool{}
-		client, err := NewClient(ClientConfig{ConnectionString: w.server.ConnectionString(), Dial: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
-			conn, err := w.dial(ctx, args)
-			return quietConn{conn, quiet}, err
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client, quiet := quietClient(t, w)
 		l := newSenderLink(client, "contacts", slog.New(slog.DiscardHandler))
 		a, err := l.shared.Get(t.Context())
 		if err != nil {

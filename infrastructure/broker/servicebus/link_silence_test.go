@@ -287,23 +287,30 @@ func (c quietConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// quietClient returns a client whose first connection loses all traffic after quiet is set.
+func quietClient(t *testing.T, w *world) (client *Client, quiet *atomic.Bool) {
+	t.Helper()
+	quiet = &atomic.Bool{}
+	client, err := NewClient(ClientConfig{ConnectionString: w.server.ConnectionString(), Dial: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
+		conn, err := w.dial(ctx, args)
+		if w.connections() > 1 {
+			return conn, err
+		}
+		return quietConn{conn, quiet}, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client, quiet
+}
+
 // A firewall has forgotten the connection. Each call ends within the limits of a send and of the closes,
 // and a new connection works.
 func TestSilentNetworkEndsSends(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
 		defer w.close(t)
-		quiet := &atomic.Bool{}
-		client, err := NewClient(ClientConfig{ConnectionString: w.server.ConnectionString(), Dial: func(ctx context.Context, args azservicebus.NewWebSocketConnArgs) (net.Conn, error) {
-			conn, err := w.dial(ctx, args)
-			if w.connections() > 1 {
-				return conn, err
-			}
-			return quietConn{conn, quiet}, err
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client, quiet := quietClient(t, w)
 		p, err := NewPublisher(client, "contacts", nil)
 		if err != nil {
 			t.Fatal(err)
