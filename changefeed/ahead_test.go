@@ -298,3 +298,31 @@ func TestHeldDocumentKeepsItsIDAfterItsPage(t *testing.T) {
 		}
 	})
 }
+
+// A range is handed off while a handler works beside a held key. The changes that it finishes then are not
+// delivered again.
+func TestWorkFinishedDuringAHandOffIsAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, h := newWorld(t, 1), newStuckKeys()
+		var working atomic.Bool
+		slow := changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
+			if !strings.HasPrefix(idOf(&b.Items[0]), "stuck") {
+				working.Store(true)
+				time.Sleep(5 * time.Second)
+			}
+			return h.Handle(ctx, b)
+		})
+		w.feed.Put(memfeed.Document{Key: "stuck", ID: "stuck"})
+		a := w.start("a", slow, h.options())
+		eventually(t, time.Minute, "a held key", func() bool { l := w.leases(); return len(l) == 1 && l[0].Health == changefeed.Retrying })
+		w.put(8, 8)
+		eventually(t, time.Minute, "a handler that works", working.Load)
+		a.stop()
+		w.start("b", h, h.options())
+		w.put(8, 8)
+		eventually(t, time.Minute, "the other documents are handled", func() bool { return h.distinct() == 16 })
+		if n := h.again(); n > 0 {
+			t.Errorf("%d documents were handled again", n)
+		}
+	})
+}

@@ -2,7 +2,6 @@ package changefeed
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 )
@@ -34,9 +33,9 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	tiling := inspectTiling(r.opts.Scope, seen.leases)
 	r.gaps.repair(ctx, seen, tiling)
 	r.replaceReplayed(ctx, seen, tiling)
-	r.gaps.remember(seen, tiling)
+	r.last.keep(seen)
+	r.gaps.remember(r.last.leases, tiling)
 
-	r.last = seen
 	view := r.membership.balanceView(seen, tiling, now)
 	plan := balance(view)
 	r.membership.reportDuplicates(seen, now)
@@ -90,6 +89,9 @@ func (r *run) completeSplits(ctx context.Context, seen listing) {
 
 // acquire acquires leases, several at a time. A lost race is no error.
 func (r *run) acquire(ctx context.Context, seen listing, ids []string) {
+	if len(ids) == 0 {
+		return
+	}
 	byID := seen.byID()
 	_ = inParallel(len(ids), func(i int) error {
 		r.acquireOne(ctx, byID[ids[i]])
@@ -132,7 +134,8 @@ type interval struct {
 	fastUntil time.Time // fast until then
 	// The last view.
 	hosts, leaving []hostKey
-	owners         map[string]hostKey // by lease
+	leases         int
+	owners         uint64 // hash of the owner of each lease
 }
 
 // fastFor is how long cycles stay fast after a change.
@@ -145,7 +148,7 @@ const perRecord = time.Microsecond
 
 // fast returns the time between listings while things change.
 func (p *interval) fast() time.Duration {
-	all := time.Duration(len(p.hosts)*len(p.owners)) * perRecord
+	all := time.Duration(len(p.hosts)*p.leases) * perRecord
 	return min(max(p.opts.AcquireFast, all), p.opts.Acquire)
 }
 
@@ -153,12 +156,12 @@ func (p *interval) changing(now time.Time) bool { return now.Before(p.fastUntil)
 
 // observe makes cycles fast while the set of hosts or owners changes.
 func (p *interval) observe(b balanceView, now time.Time) {
-	owners := make(map[string]hostKey, len(b.leases))
+	var owners uint64
 	for _, l := range b.leases {
-		owners[l.id] = l.owner
+		owners += hash(l.id + " " + string(l.owner)) // a sum does not depend on their order
 	}
-	if p.owners == nil || !slices.Equal(b.hosts, p.hosts) || !slices.Equal(b.leaving, p.leaving) || !maps.Equal(owners, p.owners) {
-		p.hosts, p.leaving, p.owners, p.fastUntil = b.hosts, b.leaving, owners, now.Add(fastFor)
+	if !slices.Equal(b.hosts, p.hosts) || !slices.Equal(b.leaving, p.leaving) || len(b.leases) != p.leases || owners != p.owners {
+		p.hosts, p.leaving, p.leases, p.owners, p.fastUntil = b.hosts, b.leaving, len(b.leases), owners, now.Add(fastFor)
 	}
 }
 

@@ -3,7 +3,6 @@ package changefeed
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -232,10 +231,7 @@ func TestFastCyclesSlowDownInALargeFleet(t *testing.T) {
 		want          time.Duration
 	}{{1, 1, 500 * time.Millisecond}, {500, 1000, 500 * time.Millisecond}, {1000, 2000, 2 * time.Second}, {1000, 10_000, 5 * time.Second}, {100_000, 1_000_000, 5 * time.Second}} {
 		_, e := newFaultyStore(t)
-		p := &interval{env: e, fastUntil: e.clock.Now().Add(time.Minute), hosts: make([]hostKey, tt.hosts), owners: map[string]hostKey{}}
-		for i := range tt.leases {
-			p.owners[fmt.Sprint(i)] = ""
-		}
+		p := &interval{env: e, fastUntil: e.clock.Now().Add(time.Minute), hosts: make([]hostKey, tt.hosts), leases: tt.leases}
 		if d := p.next(listing{}, &etagHistory{}, false); d < tt.want*8/10 || d > tt.want*12/10 {
 			t.Errorf("%d hosts and %d leases: the next cycle in %s, want about %s", tt.hosts, tt.leases, d, tt.want)
 		}
@@ -259,10 +255,8 @@ func TestNextCycleIsJitteredAndEndsAtExpiry(t *testing.T) {
 		"expired":                {e.opts.Expiry, 4 * time.Second, 6 * time.Second},
 		"expired in this moment": {e.opts.Expiry - 1, time.Millisecond, time.Millisecond},
 	} {
-		etags := &etagHistory{seen: map[string]etagSeen{}}
-		for _, l := range []Lease{other, mine, free} {
-			etags.seen[l.ID] = etagSeen{since: now.Add(-tt.age)}
-		}
+		etags := &etagHistory{}
+		etags.observe([]Record{other.encode(), mine.encode(), free.encode()}, now.Add(-tt.age))
 		all := map[time.Duration]bool{}
 		for range 20 {
 			d := p.next(listing{leases: []Lease{other, mine, free}}, etags, false)
@@ -282,5 +276,21 @@ func TestSweepScheduleSpacesAttempts(t *testing.T) {
 		if got := s.tryNow("a", at.Add(time.Duration(later)*time.Second), 2*time.Second); got != want {
 			t.Errorf("after %d s: %t", later, got)
 		}
+	}
+}
+
+// The container failed over while a request waited for the next owner. The request forgets the term of the
+// position, and the progress of keys belongs to another history all the same.
+func TestRequestDoesNotHideAFailover(t *testing.T) {
+	d, e := newFaultyStore(t)
+	r := newRun(e)
+	l := e.leaseOf(FullRange())
+	l.Term, l.History, l.Request.Retry = "7:1", "h", true
+	l = d.keep(t, l)
+	l.loaded = "7:2"
+	d.lose = true // so that no worker starts
+	r.acquireOne(t.Context(), l)
+	if got := d.stored(t, l.ID); got.Owner != "a" || got.Request.Retry || got.Term != "" || got.History == "h" || got.History == "" {
+		t.Errorf("acquired %+v, want a new history", got)
 	}
 }

@@ -39,14 +39,14 @@ func (r *run) announceLeaving(ctx context.Context, began time.Time) {
 
 // otherHostStays reports whether the last listing contained another host that stays.
 func (r *run) otherHostStays(now time.Time) bool {
-	b := r.membership.balanceView(r.last, tiling{}, now)
+	b := r.membership.balanceView(r.last.listing(), tiling{}, now)
 	return slices.ContainsFunc(b.hosts, func(h hostKey) bool { return h != r.self }) ||
 		slices.ContainsFunc(r.last.hosts, func(h heartbeat) bool { return h.Spare && h.key() != r.self })
 }
 
 // drainPlan plans a drain: every lease goes to a host that stays.
 func (r *run) drainPlan() balancePlan {
-	b := r.membership.balanceView(r.last, tiling{}, r.clock.Now())
+	b := r.membership.balanceView(r.last.listing(), tiling{}, r.clock.Now())
 	b.hosts = slices.DeleteFunc(b.hosts, func(h hostKey) bool { return h == r.self })
 	if len(b.hosts) == 0 {
 		return balancePlan{}

@@ -11,7 +11,7 @@ func leaving(t *testing.T) (*mapStore, *run) {
 	t.Helper()
 	store, e := newMapStore(t)
 	r := newRun(e)
-	r.last = listing{leases: []Lease{{ID: "l", Owner: "b", Incarnation: "2", Expiry: e.opts.Expiry}}}
+	r.last.keep(listing{leases: []Lease{{ID: "l", Owner: "b", Incarnation: "2", Expiry: e.opts.Expiry}}})
 	r.workers.byLease["own"] = &worker{}
 	return store, r
 }
@@ -30,15 +30,15 @@ func TestLeavingHostAnnouncesUnlessOthersAlreadyPollOften(t *testing.T) {
 		"calm later":         {30 * time.Second, calm, false},
 		"nothing to give up": {-time.Minute, func(r *run) { clear(r.workers.byLease) }, false},
 		"no time":            {-time.Minute, func(r *run) { r.opts.DrainTimeout = -1 }, false},
-		"alone":              {-time.Minute, func(r *run) { r.last = listing{} }, false},
+		"alone":              {-time.Minute, func(r *run) { r.last = kept{} }, false},
 		"a spare one": {-time.Minute, func(r *run) {
-			r.last = listing{hosts: []heartbeat{{Host: "b", Incarnation: "2", Spare: true}}}
+			r.last = kept{hosts: []heartbeat{{Host: "b", Incarnation: "2", Spare: true}}}
 		}, true},
 		"was spare itself": {-time.Minute, func(r *run) {
-			r.last = listing{hosts: []heartbeat{{Host: "a", Incarnation: r.incarnation, Spare: true}}}
+			r.last = kept{hosts: []heartbeat{{Host: "a", Incarnation: r.incarnation, Spare: true}}}
 		}, false},
 		"the other leaves too": {-time.Minute, func(r *run) {
-			r.last = listing{hosts: []heartbeat{{Host: "b", Incarnation: "2", Draining: true}}}
+			r.last = kept{hosts: []heartbeat{{Host: "b", Incarnation: "2", Draining: true}}}
 		}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {

@@ -218,3 +218,24 @@ func TestTermsOfDifferentRangesAreNotCompared(t *testing.T) {
 		}
 	}
 }
+
+// An observer may ask for the lag of the range that is stuck.
+func TestStuckRangeIsReportedWithoutALock(t *testing.T) {
+	_, e := newFaultyStore(t)
+	d, c := e.owned(t, e.leaseOf(FullRange()))
+	reported := 0
+	e.obs.RangeStuck = func(RangeStuck) {
+		reported++
+		if !d.state.TryLock() {
+			t.Error("called with the lock that the lag needs")
+			return
+		}
+		d.state.Unlock()
+	}
+	d.noteFailure(ofHandler, errTest)
+	c.now = c.now.Add(e.opts.StuckAfter)
+	d.noteFailure(ofHandler, errTest)
+	if reported != 1 {
+		t.Errorf("reported %d times, want once", reported)
+	}
+}

@@ -215,6 +215,34 @@ func TestRangeIsStuckAfterStuckAfter(t *testing.T) {
 	})
 }
 
+// A recovery ends the report of a stuck range. The next one is reported again.
+func TestEachTimeThatARangeIsStuckIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var down atomic.Bool
+		var stuck atomic.Int32
+		w.got.before = func(context.Context, *changefeed.Batch) error {
+			if down.Load() {
+				return errors.New("down")
+			}
+			return nil
+		}
+		w.start("a", nil, &changefeed.Options{RetryMax: time.Second, Observer: &changefeed.Observer{
+			RangeStuck: func(changefeed.RangeStuck) { stuck.Add(1) },
+		}})
+		for n := range 3 {
+			down.Store(true)
+			w.put(1, 1)
+			time.Sleep(5 * time.Minute)
+			if stuck.Load() != int32(n+1) {
+				t.Errorf("reported %d times after %d failures of 5 minutes", stuck.Load(), n+1)
+			}
+			down.Store(false)
+			eventually(t, time.Minute, "handled", func() bool { return w.got.count() == n+1 })
+		}
+	})
+}
+
 // Until the next success or failure the lease has the cause, and is not marked as stopped.
 func TestNewOwnerRetriesStoppedRange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -54,10 +54,6 @@ func (r *run) leaveInitialization(seen listing, now time.Time) time.Duration {
 	return jitter(min(r.opts.Acquire, r.opts.AcquireFast+time.Duration(len(seen.info.Children))*perFirstLease))
 }
 
-// propScope is the property of the info record with the scope of the leases. It is absent
-// for the whole key space.
-const propScope = "scope"
-
 // scopeName renders a scope, "" for the whole key space.
 func scopeName(scope []FeedRange) string {
 	if scope[0].Equal(FullRange()) {
@@ -88,7 +84,7 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 	}
 	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
 	histories := map[string]bool{}
-	for _, l := range r.gaps.remembered { // of lost leases: epochs must not start again from zero
+	for _, l := range r.gaps.known() { // of lost leases: epochs must not start again from zero
 		info.Epoch, info.History = max(info.Epoch, l.Epoch), l.History
 		histories[l.History] = true
 	}
@@ -130,10 +126,11 @@ func (r *run) startPositions(ctx context.Context, children []FeedRange) (placed 
 	since = start.since
 	// A run that was initialized before and finds the store emptied continues from the
 	// positions it remembers. Otherwise it would skip the changes since then.
-	recalled := len(r.gaps.remembered) > 0
+	known := r.gaps.known()
+	recalled := len(known) > 0
 	if recalled {
 		start = Start{}
-		for _, l := range r.gaps.remembered {
+		for _, l := range known {
 			start.tokens = append(start.tokens, l.position())
 		}
 	} else if start.now {

@@ -50,7 +50,7 @@ func TestInfoRecordDecidesFirstLeases(t *testing.T) {
 			e.opts.Scope = tt.scope
 		}
 		r := newRun(e)
-		r.gaps.remembered = tt.remembered
+		r.gaps.remembered = packLeases(tt.remembered)
 		var seen listing
 		for _, there := range tt.there {
 			seen.leases = append(seen.leases, d.keep(t, e.leaseOf(there)))
@@ -177,6 +177,23 @@ func TestManyFirstLeasesAreLeftToTheHostThatDecidedThem(t *testing.T) {
 		if waits := pause > 0; waits != tt.waits || waits && (pause < 800*time.Millisecond || pause > 1200*time.Millisecond) {
 			t.Errorf("%s: waits for %s", tt.what, pause)
 		}
+	}
+}
+
+// A host that tried to decide the first leases after another one leaves them to that host.
+func TestFirstLeasesAreLeftToTheFasterHost(t *testing.T) {
+	d, e := newFaultyStore(t)
+	e.feed = &physical{ranges: []FeedRange{FullRange()}}
+	r := newRun(e)
+	info := Lease{ID: "p.info", Version: 1, State: LeaseSplit, Children: make([]RangeToken, 1000)}
+	info = d.keep(t, info)
+	if err := r.createInfo(t.Context(), listing{}); err != nil {
+		t.Fatal(err)
+	}
+	now := e.clock.Now()
+	r.lister.etags.observe([]Record{{ID: info.ID, ETag: info.ETag}}, now)
+	if r.leaveInitialization(listing{info: &info}, now) == 0 {
+		t.Error("creates the leases, too")
 	}
 }
 

@@ -54,13 +54,17 @@ func TestRecordOfAnotherTermIsNotAdopted(t *testing.T) {
 	_, k := keeperOf(t, store, &manualClock{now: time.Unix(100, 0)}, &Observer{})
 	mine := k.snapshot()
 	store.replace = func(Record) (string, error) { return "", ErrETagMismatch }
-	store.read = func() (Record, error) {
-		r := mine.encode()
-		r.ETag, r.Term = "other", "7:2"
-		return r, nil
-	}
-	if err := k.write(t.Context()); !errors.Is(err, ErrLeaseLost) {
-		t.Errorf("%v, want the lease to be lost", err)
+	for _, lost := range []int64{0, 1} { // the acquisition may be lost, too
+		theirs := mine
+		theirs.Epoch -= lost
+		store.read = func() (Record, error) {
+			r := theirs.encode()
+			r.ETag, r.Term = "other", "7:2"
+			return r, nil
+		}
+		if err := k.write(t.Context()); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("epoch %d after %d: %v, want the lease to be lost", theirs.Epoch, mine.Epoch, err)
+		}
 	}
 }
 
@@ -121,5 +125,24 @@ func TestAnswerForMissingItemPanics(t *testing.T) {
 			}()
 			b.Answer(i, nil)
 		}()
+	}
+}
+
+// One long silence says nothing about a range whose changes come fast after it.
+func TestPollingFollowsFastChangesAfterASilence(t *testing.T) {
+	o, err := (&Options{PollBusy: time.Millisecond}).resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Unix(1000, 0)
+	p := poller{Options: &o, last: now, gap: o.PollMin, pauseNow: o.PollMin}
+	now = now.Add(time.Hour)
+	p.changed(now, 1)
+	for range 40 {
+		now = now.Add(10 * time.Millisecond)
+		p.changed(now, 1)
+	}
+	if d := p.pause(now); d > 30*time.Millisecond {
+		t.Errorf("a pause of %s with changes each 10 ms", d)
 	}
 }

@@ -41,6 +41,10 @@ const beginning = `"0"`
 // propUnread is the property of a record whose position did not come from the feed.
 const propUnread = "unread"
 
+// propScope is the property of the info record with the scope of the leases. It is absent
+// for the whole key space.
+const propScope = "scope"
+
 // nullable is encoded as null if empty, as .NET does.
 type nullable string
 
@@ -111,11 +115,12 @@ func (l *Lease) encode() Record {
 // continued.
 func decodeLease(r Record) (Lease, error) {
 	var doc leaseDocument
-	if err := json.Unmarshal(r.Body, &doc); err != nil {
+	unknown, err := doc.decode(r.Body)
+	if err != nil {
 		return Lease{}, fmt.Errorf("not a lease document: %w", err)
 	}
 	l := Lease{
-		ID: r.ID, ETag: r.ETag, loaded: r.Term, Version: doc.Version, Token: doc.LeaseToken, Mode: doc.Mode,
+		ID: r.ID, ETag: r.ETag, loaded: r.Term, unknown: unknown, Version: doc.Version, Token: doc.LeaseToken, Mode: doc.Mode,
 		Owner: string(doc.Owner), Continuation: string(doc.ContinuationToken),
 	}
 	var errs []error
@@ -125,12 +130,16 @@ func decodeLease(r Record) (Lease, error) {
 	}
 	delete(p, propUnread)
 	for _, own := range l.ownProperties() {
-		if text := p[own.name]; text != "" {
-			if err := own.parse(text); err != nil {
-				errs = append(errs, fmt.Errorf("property %s: %w", own.name, err))
-			}
+		text, there := p[own.name]
+		if !there {
+			continue
 		}
-		delete(p, own.name)
+		if delete(p, own.name); text == "" {
+			continue
+		}
+		if err := own.parse(text); err != nil {
+			errs = append(errs, fmt.Errorf("property %s: %w", own.name, err))
+		}
 	}
 	if l.Ahead.Position != l.positionHash() {
 		l.Ahead = Ahead{}
@@ -157,7 +166,6 @@ func decodeLease(r Record) (Lease, error) {
 	if len(p) > 0 {
 		l.properties = p
 	}
-	l.unknown = unknownMembers(r.Body)
 	l.Token = cmp.Or(l.Token, l.Range.String()) // the record of a lease that is not live has no token
 	return l, errors.Join(append(errs, l.check(doc))...)
 }
@@ -225,23 +233,6 @@ func (l *Lease) check(doc leaseDocument) error {
 }
 
 const modeIncremental = "Incremental Feed"
-
-// knownMembers are rebuilt on every write. All others are kept.
-var knownMembers = map[string]bool{
-	"id": true, "version": true, "LeaseToken": true, "FeedRange": true, "Owner": true,
-	"ContinuationToken": true, "properties": true, "timestamp": true, "Mode": true,
-}
-
-func unknownMembers(body []byte) (unknown map[string]json.RawMessage) {
-	_ = json.Unmarshal(body, &unknown) // it was decoded before
-	maps.DeleteFunc(unknown, func(name string, _ json.RawMessage) bool {
-		return knownMembers[name] || strings.HasPrefix(name, "_") // names with _ are the store's
-	})
-	if len(unknown) == 0 {
-		return nil
-	}
-	return unknown
-}
 
 // mustMarshal marshals values that cannot fail: strings, numbers, and decoded values.
 func mustMarshal(v any) json.RawMessage {

@@ -180,7 +180,20 @@ func FuzzDecodeLease(f *testing.F) {
 	l.Ahead = Ahead{LSN: 3, Held: []HeldKey{{Key: 1, LSN: 1, ID: "a", Refusals: 2}}}
 	f.Add(string(l.encode().Body))
 	f.Add(`{"version":0,"FeedRange":{"Range":{"min":"","max":"1F"}},"properties":{"rewind":"{}"}}`)
+	f.Add(`{"id":"p..x","version":1,"LeaseToken":"a\u0041","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,"ContinuationToken":"\"5\"","properties":{"epoch":"7","signed":"x"},"timestamp":"t","_ts":5}`)
 	f.Fuzz(func(t *testing.T, body string) {
+		var scanned, decoded leaseDocument
+		if json.Valid([]byte(body)) && scanned.scan([]byte(body)) {
+			if err := json.Unmarshal([]byte(body), &decoded); err != nil || unknownMembers([]byte(body)) != nil {
+				t.Fatalf("scanned, but encoding/json returns the error %v and the unknown members %v", err, unknownMembers([]byte(body)))
+			}
+			if scanned.ID = decoded.ID; len(scanned.Properties) == 0 {
+				scanned.Properties = decoded.Properties
+			}
+			if !reflect.DeepEqual(scanned, decoded) {
+				t.Fatalf("scanned %+v\ndecoded %+v", scanned, decoded)
+			}
+		}
 		l, err := decodeLease(Record{ID: "p..x", Body: json.RawMessage(body)})
 		if err != nil {
 			return
@@ -235,14 +248,14 @@ func TestLossOfAllChangesIsRecorded(t *testing.T) {
 func TestChildInheritsProgressAndRequests(t *testing.T) {
 	parent := Lease{
 		ID: "p", Epoch: 4, History: "h", LSN: 7, ChangeTime: 70, Reached: 12, Lost: 10, Ahead: Ahead{LSN: 9, Held: []HeldKey{{LSN: 8, ID: "a", Refusals: 2}}},
-		Request: Request{Paused: true, Release: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"3"`, Since: time.Unix(30, 0)}},
+		Request: Request{Paused: true, Release: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"3"`, Since: time.Unix(30, 0)}, History: "i"},
 	}
 	r := FeedRange{Min: "", Max: "20"}
 	now := time.Unix(100, 0)
 	want := Lease{
 		ID: "p..-20", Version: 1, Token: "-20", Range: r, Mode: modeIncremental, State: LeasePending, Parent: "p", Epoch: 4,
 		History: "h", Continuation: `"7"`, Since: time.Unix(60, 0), LSN: 7, ChangeTime: 70, Reached: 12, Lost: 10, Ahead: parent.Ahead, Timestamp: now,
-		Request: Request{Paused: true, Rewind: &RangeToken{Range: r, Continuation: `"3"`, Since: time.Unix(30, 0)}},
+		Request: Request{Paused: true, Rewind: &RangeToken{Range: r, Continuation: `"3"`, Since: time.Unix(30, 0)}, History: "i"},
 	}
 	if got := parent.child(RangeToken{Range: r, Continuation: `"7"`, Since: time.Unix(60, 0)}, "p..-20", now); !reflect.DeepEqual(got, want) {
 		t.Errorf("child %+v\nwant  %+v", got, want)

@@ -31,9 +31,9 @@ func member(t *testing.T, ages map[string]time.Duration) (*faultyStore, *members
 	t.Helper()
 	d, e := newFaultyStore(t)
 	e.self, e.opts.Host = "b/2", "b"
-	history := &etagHistory{seen: map[string]etagSeen{}}
+	history := &etagHistory{began: e.clock.Now(), seen: map[uint64]etagSeen{}}
 	for id, age := range ages {
-		history.seen[id] = etagSeen{etag: "e", since: e.clock.Now().Add(-age), changed: true}
+		history.seen[hash(id)] = etagSeen{since: -age, changed: true}
 	}
 	return d, &membership{env: e, etags: history, workers: &workers{byLease: map[string]*worker{}}, duplicates: map[hostKey]bool{}}
 }
@@ -172,8 +172,8 @@ func (f *namedFeed) Source(context.Context) (Source, error) {
 	return Source{Database: "db", Container: "c"}, f.err
 }
 
-// An unreadable record is refused each time. The container's name is requested until known,
-// and only changed records are decoded.
+// An unreadable record is refused each time. The container's name is requested until known.
+// The version of a listing changes with the records.
 func TestListingClassifiesEachRecord(t *testing.T) {
 	d, e := newFaultyStore(t)
 	c := e.clock.(*manualClock)
@@ -196,33 +196,32 @@ func TestListingClassifiesEachRecord(t *testing.T) {
 	d.putBody(t, ids.host("b", "3"), map[string]any{"host": 3})
 	d.putBody(t, ids.all()+"other", map[string]string{})
 	d.putBody(t, ids.lease(rng("", "x")), []string{})
-	look := func(what string, want Lease) {
+	look := func(what string, want Lease, version uint64) {
 		t.Helper()
 		seen, err := l.list(t.Context())
-		hosts := []heartbeat{{Host: "b", Incarnation: "2", ExpiryMS: 7}}
+		hosts := []heartbeat{{Host: "b", Incarnation: "2", ExpiryMS: 7, etag: d.records[ids.host("b", "2")].ETag}}
 		if err != nil || !seen.paused || !reflect.DeepEqual(seen.info, &info) || !reflect.DeepEqual(seen.hosts, hosts) || !reflect.DeepEqual(seen.leases, []Lease{want}) {
 			t.Errorf("%s: seen %+v, error %v; want %+v", what, seen, err, want)
 		}
 		if len(seen.refused) != 1 || seen.refused[0].ID != ids.lease(rng("", "x")) || seen.refused[0].Reason == "" {
 			t.Errorf("%s: refused %+v", what, seen.refused)
 		}
+		if seen.version != version {
+			t.Errorf("%s: version %d, want %d", what, seen.version, version)
+		}
 	}
-	look("first", lease)
-	look("again", lease)
+	look("first", lease, 1)
+	look("again", lease, 1)
 	if feed.asked != 2 {
 		t.Errorf("the feed was asked %d times for its name, want twice, as the first failed", feed.asked)
 	}
-	marked, known := l.decoded[lease.ID]
-	if marked.Handled = 99; !known {
-		t.Fatal("decoded records were forgotten")
-	}
-	l.decoded[lease.ID] = marked
-	look("unchanged, it is not decoded", marked)
 	lease.Continuation = `"6"`
 	if err := lease.replace(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
-	look("changed, it is", lease)
+	look("changed", lease, 2)
+	delete(d.records, ids.host("b", "3"))
+	look("a record is gone", lease, 3)
 
 	seen := c.now // of the lease
 	c.now = c.now.Add(5 * time.Second)
@@ -259,5 +258,43 @@ func TestRecordIsUnchangedSinceTheEndOfItsListing(t *testing.T) {
 	}
 	if since := l.etags.unchangedFor(lease.ID, c.now); since != 0 {
 		t.Errorf("the lease is unchanged for %s, and its listing has just ended", since)
+	}
+}
+
+// The fields that a drain and a repair need. Errors and what is done ahead may be long.
+func TestKeptLeasesAreSmall(t *testing.T) {
+	const leases = 10_000
+	seen := listing{info: &Lease{}, hosts: []heartbeat{{Host: "b"}}, version: 1}
+	for i := range leases {
+		l := Lease{
+			ID: fmt.Sprintf("account.documents.azure.com_db_c..%032X-%032X", i<<16, (i+1)<<16), ETag: fmt.Sprint("etag", i),
+			Range: rng(fmt.Sprintf("%032X", i<<16), fmt.Sprintf("%032X", (i+1)<<16)), State: LeaseLive,
+			Owner: fmt.Sprint("relay-", i%1000), Incarnation: fmt.Sprintf("%016x", uint64(i%1000)*0x9E3779B97F4A7C15), Expiry: time.Minute,
+			Epoch: int64(i % 7), History: "h", Continuation: fmt.Sprintf("%q", fmt.Sprint(1_000_000+i*7919%100_000)), LSN: int64(1_000_000 + i*7919%100_000),
+			ChangeTime: 1_700_000_000, Reached: 1_200_000, Error: "x", Ahead: Ahead{LSN: 5}, Timestamp: time.Unix(int64(i), 0),
+		}
+		seen.leases = append(seen.leases, l)
+	}
+	l := &seen.leases[0]
+	l.State, l.Handoff, l.Previous, l.Since, l.Term, l.Lost, l.takenOver, l.loaded = LeaseSplit, "c/1", "d", time.Unix(9, 0).UTC(), "t", 4, true, "t2"
+	var k kept
+	k.keep(seen)
+	if size := len(k.leases) / leases; size > 100 {
+		t.Errorf("%d bytes a lease", size)
+	}
+	for i := range seen.leases {
+		l := &seen.leases[i]
+		l.ETag, l.Error, l.Ahead, l.Timestamp = "", "", Ahead{}, time.Time{}
+	}
+	if got := k.listing(); !k.initialized || !reflect.DeepEqual(got.leases, seen.leases) || !reflect.DeepEqual(got.hosts, seen.hosts) {
+		t.Errorf("kept %+v, first lease\n%+v\nwant\n%+v", got.hosts, got.leases[0], seen.leases[0])
+	}
+	seen.leases[0].Owner = "z"
+	if k.keep(seen); k.listing().leases[0].Owner == "z" {
+		t.Error("a listing of the same version was packed again")
+	}
+	seen.version++
+	if k.keep(seen); k.listing().leases[0].Owner != "z" {
+		t.Error("a listing of another version was not kept")
 	}
 }

@@ -323,3 +323,34 @@ func TestPollingFollowsTheRateOfChanges(t *testing.T) {
 		}
 	})
 }
+
+// A page that ends the feed is not followed by a read at once, however its items are divided among lanes.
+func TestPageAtTheEndOfTheFeedIsFollowedByAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var mu sync.Mutex
+		var full time.Time
+		pages, atOnce := 0, 0
+		w.start("a", nil, &changefeed.Options{Lanes: 8, Observer: &changefeed.Observer{PageRead: func(e changefeed.PageRead) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case e.Items > 0:
+				full = time.Now()
+				pages++
+			case time.Now().Equal(full):
+				atOnce++
+			}
+		}}})
+		for n := range 20 {
+			time.Sleep(7 * time.Microsecond) // reads and checks are at whole milliseconds, so no read sees a part of the changes
+			w.put(40, 40)
+			eventually(t, time.Minute, "handled", func() bool { return w.got.count() == 40*(n+1) })
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if pages != 20 || atOnce > 0 {
+			t.Errorf("%d reads at once after %d pages that ended the feed, want none after 20", atOnce, pages)
+		}
+	})
+}

@@ -97,7 +97,7 @@ func (p *presence) deleteOldHeartbeats(ctx context.Context, seen listing, now ti
 		if h.key() == p.self || p.etags.unchangedFor(id, now) < gone || !p.swept.tryNow(id, now, 30*p.opts.Expiry) {
 			continue
 		}
-		_ = p.store.Delete(ctx, id, p.etags.seen[id].etag) // another host will retry
+		_ = p.store.Delete(ctx, id, h.etag) // another host will retry
 	}
 }
 
@@ -112,6 +112,8 @@ type heartbeat struct {
 	Draining    bool   `json:"draining,omitempty"` // it is about to release its leases
 	Spare       bool   `json:"spare,omitempty"`    // the host is due no lease
 	Timestamp   string `json:"timestamp"`
+
+	etag string // of the listed record
 }
 
 func (h heartbeat) key() hostKey { return newHostKey(h.Host, h.Incarnation) }

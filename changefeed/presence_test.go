@@ -97,6 +97,7 @@ func TestOldHeartbeatsAreDeleted(t *testing.T) {
 	var seen listing
 	for _, h := range []heartbeat{{Host: "a", Incarnation: "1"}, {Host: "b", Incarnation: "2"}, {Host: "c", Incarnation: "3", Spare: true}} {
 		d.putBody(t, p.ids.host(h.Host, h.Incarnation), h)
+		h.etag = d.records[p.ids.host(h.Host, h.Incarnation)].ETag
 		seen.hosts = append(seen.hosts, h)
 	}
 	p.etags.observe(slices.Collect(maps.Values(d.records)), c.now)

@@ -5,30 +5,37 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 )
 
 // gaps finds parts of the scope without a lease, and fills them.
 type gaps struct {
 	*env
-	remembered []Lease                 // the last known lease of every part
+	remembered packedLeases            // of the last listing
+	lost       []Lease                 // the last known leases of parts without one
 	since      map[FeedRange]time.Time // when a current gap was first seen
 	infoGone   time.Time               // when the info record was first missing
 }
 
 // remember keeps the last known lease of every part of the scope, also if the lease is gone
 // without a successor. A gap is repaired from its position.
-func (g *gaps) remember(seen listing, t tiling) {
-	known := slices.Clip(seen.leases) // shared, because a copy is the larger part of a host's memory in a large fleet
-	if notLive := func(l Lease) bool { return l.State != LeaseLive }; slices.ContainsFunc(known, notLive) {
-		known = slices.DeleteFunc(slices.Clone(known), notLive)
-	}
-	for _, l := range g.remembered {
-		if slices.ContainsFunc(t.gaps, l.Range.Overlaps) {
-			known = append(known, l)
+func (g *gaps) remember(listed packedLeases, t tiling) {
+	var lost []Lease
+	if len(t.gaps) > 0 {
+		for _, l := range g.known() {
+			if slices.ContainsFunc(t.gaps, l.Range.Overlaps) {
+				lost = append(lost, l)
+			}
 		}
 	}
-	g.remembered = known
+	g.remembered, g.lost = listed, lost
+}
+
+// known returns the last known lease of every part of the scope.
+func (g *gaps) known() []Lease {
+	live := slices.DeleteFunc(g.remembered.unpack(), func(l Lease) bool { return l.State != LeaseLive })
+	return append(live, g.lost...)
 }
 
 // infoMissing reports whether the info record, which no host deletes, has been missing for
@@ -53,6 +60,7 @@ func (g *gaps) infoMissing(seen listing, now time.Time) (wait time.Duration, mis
 func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 	still := map[FeedRange]time.Time{}
 	now := g.clock.Now()
+	known := sync.OnceValue(g.known)
 	for _, gap := range t.gaps {
 		since, before := g.since[gap]
 		if !before {
@@ -62,7 +70,7 @@ func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 		if now.Sub(since) < g.opts.Expiry {
 			continue
 		}
-		g.reportError("", "repair gap "+gap.String(), g.fill(ctx, seen, gap))
+		g.reportError("", "repair gap "+gap.String(), g.fill(ctx, seen, gap, known()))
 	}
 	g.since = still
 	for _, pair := range t.overlaps {
@@ -72,9 +80,9 @@ func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 
 // fill creates the lease of a gap at the last position this host remembers of it, else at
 // the processor's start: never ahead of the delivered changes.
-func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange) error {
+func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange, remembered []Lease) error {
 	from := Lease{Since: seen.info.Since, History: seen.info.History}
-	for _, known := range g.remembered {
+	for _, known := range remembered {
 		if known.Range.Contains(gap) && known.loaded == seen.info.loaded {
 			from = known
 		}

@@ -3,6 +3,7 @@ package changefeed
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +17,11 @@ func TestLastLeaseOfGapIsRemembered(t *testing.T) {
 	pending.State = LeasePending
 	look := func(what string, want []Lease, leases ...Lease) {
 		t.Helper()
-		g.remember(listing{leases: leases}, inspectTiling([]FeedRange{FullRange()}, leases))
-		if !reflect.DeepEqual(g.remembered, want) {
-			t.Errorf("%s: remembered %+v, want %+v", what, g.remembered, want)
+		g.remember(packLeases(leases), inspectTiling([]FeedRange{FullRange()}, leases))
+		known := g.known()
+		slices.SortFunc(known, func(a, b Lease) int { return byMin(a.Range, b.Range) })
+		if !slices.EqualFunc(known, want, func(a, b Lease) bool { return a.position() == b.position() }) {
+			t.Errorf("%s: remembered %+v, want %+v", what, known, want)
 		}
 	}
 	look("whole", []Lease{low, high}, low, high)
@@ -63,14 +66,14 @@ func TestGapIsFilledAtLastKnownPosition(t *testing.T) {
 			d.keep(t, old)
 		}
 		before := d.stored(t, want.ID)
-		g := &gaps{env: e, remembered: []Lease{wide, other}, since: map[FeedRange]time.Time{gap: e.clock.Now().Add(-e.opts.Expiry)}}
+		g := &gaps{env: e, since: map[FeedRange]time.Time{gap: e.clock.Now().Add(-e.opts.Expiry)}}
 		if tt.fail != "" {
 			d.fail[tt.fail] = tt.with
 		}
 		// Without these, the range of a container that lost changes would be read as if nothing had happened.
 		wide.LSN, wide.Reached, wide.Term, wide.Lost = 9, 12, "p0:1", 7
 		want.LSN, want.Reached, want.Term, want.Lost = 9, 12, "p0:1", 7
-		g.remembered[0] = wide
+		g.remembered = packLeases([]Lease{wide, other})
 		g.repair(t.Context(), listing{info: &Lease{}}, tiling{gaps: []FeedRange{gap}})
 		switch want.Continuation, want.Epoch, want.Timestamp = `"9"`, tt.epoch, e.clock.Now(); {
 		case tt.epoch > 0:
@@ -149,7 +152,7 @@ func TestReplayedLeaseIsSplitIntoItsRest(t *testing.T) {
 		}
 		wide, narrow = d.keep(t, wide), d.keep(t, narrow)
 		before := d.stored(t, wide.ID)
-		r.lister.etags.seen = map[string]etagSeen{wide.ID: {etag: wide.ETag, since: e.clock.Now().Add(-tt.silent)}}
+		r.lister.etags.observe([]Record{wide.encode()}, e.clock.Now().Add(-tt.silent))
 		w := &worker{kick: newSignal()}
 		if tt.owner == "worker" {
 			r.workers.byLease[wide.ID] = w
@@ -211,7 +214,7 @@ func TestEpochOfFilledGapRises(t *testing.T) {
 	store, e := newMapStore(t)
 	r := FeedRange{Min: "", Max: "20"}
 	done := store.keep(t, Lease{ID: e.ids.lease(r), Version: 1, Token: r.String(), Range: r, State: LeaseDone, Epoch: 7})
-	if err := (&gaps{env: e}).fill(t.Context(), listing{info: &Lease{}}, r); err != nil {
+	if err := (&gaps{env: e}).fill(t.Context(), listing{info: &Lease{}}, r, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := readLease(t.Context(), store, done.ID); err != nil || got.State != LeaseLive || got.Epoch <= 7 {

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -342,5 +344,41 @@ func TestFirstFailureIsReportedAtOnce(t *testing.T) {
 		if l := w.leases()[0]; l.Health != changefeed.Retrying || l.Error != errNotNow.Error() || l.Failures != 1 {
 			t.Errorf("health %q, %d failures, %q; want the one failure", l.Health, l.Failures, l.Error)
 		}
+	})
+}
+
+// The attempts of a document are not those of the one before it in its key.
+func TestAttemptsBeginAgainWithTheNextDocument(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(2, 1)
+		var mu sync.Mutex
+		first, second := 0, []int(nil)
+		handler := changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range b.Items {
+				if idOf(&b.Items[i]) == "doc-1" {
+					if first++; first <= 5 {
+						b.Answer(i, errNotNow)
+						return nil
+					}
+					b.Answer(i, nil)
+					continue
+				}
+				if i == 0 { // without the first one
+					second = append(second, b.Attempt)
+				}
+				b.Answer(i, errNotNow)
+			}
+			return nil
+		})
+		h := w.start("a", handler, &changefeed.Options{RetryMax: time.Second})
+		tried := func() []int { mu.Lock(); defer mu.Unlock(); return slices.Clone(second) }
+		eventually(t, time.Minute, "the second document is tried", func() bool { return len(tried()) >= 3 })
+		if n := tried(); n[0] > 2 || n[1] != n[0]+1 || n[2] != n[0]+2 {
+			t.Errorf("attempts %v of the second document, want them to begin with 1 or 2", n)
+		}
+		h.end()
 	})
 }

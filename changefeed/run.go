@@ -23,8 +23,8 @@ type run struct {
 	presence   *presence
 	swept      sweepSchedule
 	vacancies  *vacancies
-	last       listing // of the last cycle that balanced
-	again      bool    // it replaces a run whose container was deleted
+	last       kept // of the last cycle that balanced
+	again      bool // it replaces a run whose container was deleted
 	// initializes is set once this run has decided the first leases: it creates them.
 	initializes bool
 }
@@ -74,7 +74,7 @@ func (r *run) run(ctx context.Context) error {
 }
 
 // initialised reports whether this run has seen the first leases exist.
-func (r *run) initialized() bool { return r.last.info != nil }
+func (r *run) initialized() bool { return r.last.initialized }
 
 // sweepSchedule holds the records to delete, and the time of the next attempt for each that
 // still exists. Attempts are rare, because a remaining record is harmless.

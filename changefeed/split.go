@@ -74,7 +74,7 @@ func (s *splits) complete(ctx context.Context, parent Lease, known map[string]Le
 	if err != nil { // after a lost race, another host is further along, or the next cycle continues
 		return unlessLostRace(err)
 	}
-	parent.State = LeaseDone
+	parent.State, parent.Children = LeaseDone, nil // the record of the first leases stays, and every host lists it
 	if err := parent.replace(ctx, s.store); err != nil {
 		return unlessLostRace(fmt.Errorf("finish split of %s: %w", parent.ID, err))
 	}

@@ -337,3 +337,23 @@ func TestHostListsWhenALeaseExpires(t *testing.T) {
 		})
 	}
 }
+
+// An observer knows of an ownership before its first page is handled.
+func TestLeaseAcquiredIsReportedBeforeTheFirstPage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.put(1, 1)
+		var known atomic.Bool
+		w.got.before = func(context.Context, *changefeed.Batch) error {
+			if !known.Load() {
+				t.Error("a page was handled before its lease was reported")
+			}
+			return nil
+		}
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{LeaseAcquired: func(changefeed.LeaseAcquired) {
+			time.Sleep(time.Second)
+			known.Store(true)
+		}}})
+		eventually(t, time.Minute, "handled", func() bool { return w.got.count() == 1 })
+	})
+}

@@ -20,9 +20,10 @@ type tiling struct {
 }
 
 func inspectTiling(scope []FeedRange, leases []Lease) tiling {
-	var live []Lease
+	var live []*Lease
 	t := tiling{replaced: map[string][]FeedRange{}}
-	for _, l := range leases {
+	for i := range leases {
+		l := &leases[i]
 		if l.State == LeaseLive {
 			live = append(live, l)
 		}
@@ -33,7 +34,7 @@ func inspectTiling(scope []FeedRange, leases []Lease) tiling {
 	for _, s := range scope {
 		t.gaps = append(t.gaps, s.subtract(t.covered)...)
 	}
-	slices.SortFunc(live, func(a, b Lease) int {
+	slices.SortFunc(live, func(a, b *Lease) int {
 		return cmp.Or(
 			compareKeys(a.Range.Min, b.Range.Min), compareKeys(b.Range.Max, a.Range.Max), // the wider one first
 			cmp.Compare(a.Version, b.Version), cmp.Compare(a.ID, b.ID))

@@ -272,6 +272,20 @@ func TestEventWithoutKeyHoldsBackNothing(t *testing.T) {
 	}
 }
 
+// Two documents without an id are two events, even if they have the same content.
+func TestEqualDocumentsWithoutIDAreParkedSeparately(t *testing.T) {
+	mem := parkedtest.NewMemory()
+	r := newRelay(t, &broker{}, withParked(mem, relay.Options{}))
+	for _, lsn := range []int64{1, 2, 1} { // the last one is parked again
+		if err := r.Park(t.Context(), deadLetter("?", lsn, errTooLarge)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if ids := parkedIDs(t, mem, "(no key)"); len(ids) != 2 {
+		t.Errorf("parked %v, want one event for each LSN", ids)
+	}
+}
+
 // A new owner reads a page again. Its last event had closed the gate before the checkpoint passed
 // it.
 func TestEventsSentBeforeGateClosedAreDone(t *testing.T) {

@@ -185,6 +185,49 @@ func TestOneRequestReadsTheAccountAgain(t *testing.T) {
 	})
 }
 
+// The request that makes azcosmos read the account again has no reply of the service. The caller's policies,
+// such as those that count replies, must not see it.
+func TestPoliciesDoNotSeeTheRefreshOfTheAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := cosmosemu.StartT(t, &cosmosemu.Options{Network: pipenet.New()})
+		if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
+			t.Fatal(err)
+		}
+		next, up := srv.HTTPClient(), time.Now().Add(time.Minute)
+		seen, reads := replies{}, 0
+		o := &azcosmos.ClientOptions{}
+		o.PerRetryPolicies = []policy.Policy{seen}
+		o.Transport = transport(func(r *http.Request) (*http.Response, error) {
+			if time.Now().Before(up) {
+				return outages["refused"](r)
+			}
+			if strings.Trim(r.URL.Path, "/") == "" {
+				reads++
+			}
+			return next.Do(r)
+		})
+		a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(o))
+		for range 2 {
+			_, _ = a.data.ReadItem(t.Context(), azcosmos.NewPartitionKeyString("k"), "k", nil)
+			time.Sleep(2 * time.Minute)
+		}
+		if reads == 0 || seen[http.StatusForbidden] != 0 || seen[http.StatusNotFound] == 0 {
+			t.Errorf("replies %v and %d reads of the account, want no 403", seen, reads)
+		}
+	})
+}
+
+// replies counts replies by status. Its requests must not run at once.
+type replies map[int]int
+
+func (r replies) Do(req *policy.Request) (*http.Response, error) {
+	resp, err := req.Next()
+	if err == nil {
+		r[resp.StatusCode]++
+	}
+	return resp, err
+}
+
 // Options for a second client share nothing with the first, and no policy runs twice.
 func TestClientOptionsOfClientOptionsHaveEachPolicyOnce(t *testing.T) {
 	once := cosmosfeed.ClientOptions(nil)

@@ -141,6 +141,7 @@ func TestServiceErrorsAreTranslated(t *testing.T) {
 		{http.StatusForbidden, "", changefeed.ErrPermanent}, // the account's firewall, or a disabled key
 		{http.StatusForbidden, "0", changefeed.ErrPermanent},
 		{http.StatusForbidden, "5300", changefeed.ErrPermanent}, // no role assignment
+		{http.StatusForbidden, "5302", changefeed.ErrPermanent}, // a role without this action
 		{http.StatusForbidden, "3", nil},                        // writes have moved to another region
 		{http.StatusForbidden, "1008", nil},                     // the region was removed
 		{http.StatusForbidden, "1014", nil},                     // a full logical partition

@@ -25,7 +25,7 @@ var _ changefeed.LeaseStore = (*LeaseStore)(nil)
 type LeaseStore struct {
 	container *azcosmos.ContainerClient
 	path      atomic.Pointer[string] // of the partition key, once read
-	keys      sync.Map               // partition key by id, of listed records where the two differ
+	keys      sync.Map               // partition key by id, of the records last listed where the two differ
 }
 
 // NewLeaseStore returns the store. It does no I/O.
@@ -40,7 +40,8 @@ func NewLeaseStore(client *azcosmos.Client, database, container string) (*LeaseS
 // List implements changefeed.LeaseStore: one query over all partitions. Of records with one
 // id, which a container keyed by /partitionKey allows, it returns the one that choose keeps.
 func (s *LeaseStore) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
-	if _, err := s.keyPath(ctx); err != nil {
+	path, err := s.keyPath(ctx)
+	if err != nil {
 		return nil, err
 	}
 	pager := s.container.NewQueryItemsPager("SELECT * FROM c WHERE STARTSWITH(c.id, @prefix)", azcosmos.NewPartitionKey(),
@@ -63,8 +64,18 @@ func (s *LeaseStore) List(ctx context.Context, prefix string) ([]changefeed.Reco
 			kept[next.ID] = next
 		}
 	}
+	s.keys.Range(func(id, _ any) bool { // a record that is gone may be created again, with its id as the key
+		if _, there := kept[id.(string)]; !there && strings.HasPrefix(id.(string), prefix) {
+			s.keys.Delete(id)
+		}
+		return true
+	})
 	for id, r := range kept {
-		s.keys.Store(id, cmp.Or(r.PartitionKey, id))
+		if path == pathPartitionKey && cmp.Or(r.PartitionKey, id) != id {
+			s.keys.Store(id, r.PartitionKey)
+		} else {
+			s.keys.Delete(id)
+		}
 		records = append(records, changefeed.Record{ID: id, ETag: r.ETag, Body: r.raw, Doubt: r.doubt})
 	}
 	return records, nil
@@ -204,9 +215,9 @@ func (s *LeaseStore) keyPath(ctx context.Context) (string, error) {
 
 // key returns the partition key of a record: its id, unless .NET chose another value.
 func (s *LeaseStore) key(ctx context.Context, id string) (azcosmos.PartitionKey, error) {
-	path, err := s.keyPath(ctx)
+	_, err := s.keyPath(ctx)
 	value := id
-	if known, listed := s.keys.Load(id); listed && path == pathPartitionKey {
+	if known, listed := s.keys.Load(id); listed {
 		value = known.(string)
 	}
 	return azcosmos.NewPartitionKeyString(value), err

@@ -2,6 +2,7 @@ package cosmosfeed_test
 
 import (
 	"bytes"
+	"errors"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -71,6 +72,50 @@ func TestRecordsWithAnotherPartitionKey(t *testing.T) {
 		if err := store.Delete(t.Context(), "p.one", record.ETag); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A record that is missing is no permanent error: another host may have deleted it.
+func TestMissingRecordIsNotPermanent(t *testing.T) {
+	store := newAccount(t, 1, true).leases("leases")
+	_, readErr := store.Read(t.Context(), "p.one")
+	_, replaceErr := store.Replace(t.Context(), changefeed.Record{ID: "p.one", ETag: "x", Body: []byte(`{"id":"p.one"}`)})
+	for do, err := range map[string]error{"read": readErr, "replace": replaceErr, "delete": store.Delete(t.Context(), "p.one", "x")} {
+		if !errors.Is(err, changefeed.ErrNotFound) || errors.Is(err, changefeed.ErrPermanent) {
+			t.Errorf("%s: %v, want only %v", do, err, changefeed.ErrNotFound)
+		}
+	}
+}
+
+// A lease that another product stored under a key of its own is deleted. The lease that fills the gap has the
+// same id.
+func TestRecordIsCreatedAgainAfterOneWithAnotherPartitionKey(t *testing.T) {
+	a := newAccount(t, 1, true)
+	a.createContainer("dotnet", "/partitionKey")
+	container, err := a.client.NewContainer("db", "dotnet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := azcosmos.NewPartitionKeyString("other")
+	if _, err := container.CreateItem(t.Context(), key, []byte(`{"id":"p.one","partitionKey":"other"}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	store := a.leases("dotnet")
+	if _, err := store.List(t.Context(), "p."); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := container.DeleteItem(t.Context(), key, "p.one", nil); err != nil {
+		t.Fatal(err)
+	}
+	if records, err := store.List(t.Context(), "p."); err != nil || len(records) != 0 {
+		t.Fatalf("records %v, error %v", records, err)
+	}
+	etag, err := store.Create(t.Context(), changefeed.Record{ID: "p.one", Body: []byte(`{"id":"p.one"}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Delete(t.Context(), "p.one", etag); err != nil {
+		t.Error(err)
 	}
 }
 

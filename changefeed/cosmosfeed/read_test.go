@@ -104,6 +104,41 @@ func TestTruncatedPageIsReadAgain(t *testing.T) {
 	}
 }
 
+// The buffer of a truncated page is reused once. Otherwise two pages would share it.
+func TestPagesAfterATruncatedOneShareNoMemory(t *testing.T) {
+	cut := &cutting{}
+	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 1})
+	options := *srv.ClientOptions()
+	options.PerRetryPolicies = append(options.PerRetryPolicies, cut)
+	a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(&options))
+	a.create()
+	a.put(20, 5)
+	feed := a.feed("data")
+	read := func(from string) (*changefeed.Page, error) {
+		return feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: from, MaxItems: 5})
+	}
+	for range 30 { // the pool keeps a buffer in most cases, not always
+		cut.left.Store(1)
+		if _, err := read(""); err == nil {
+			t.Fatal("a truncated page was used")
+		}
+		first, err := read("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := bytes.Clone(first.Items[0].Raw)
+		second, err := read(first.Continuation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(first.Items[0].Raw, before) {
+			t.Fatalf("a document became %s, was %s", first.Items[0].Raw, before)
+		}
+		first.Release()
+		second.Release()
+	}
+}
+
 // Other requests include feed reads of other callers.
 func TestClientOptionsLeaveOtherRequestsUnchanged(t *testing.T) {
 	a := newAccount(t, 1, true)

@@ -124,6 +124,22 @@ func TestPositionOfADeletedContainerIsRefused(t *testing.T) {
 	}
 }
 
+// A request that names no container, such as that of a measured lag, is one to the container that the feed
+// knows. A page of another one says nothing about its position.
+func TestReadWithoutContainerIsOfTheKnownOne(t *testing.T) {
+	a := newAccount(t, 1, true)
+	a.put(20, 5)
+	feed := a.feed("data")
+	read := changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: `"10"`, MaxItems: 1}
+	if _, err := feed.Read(t.Context(), read); err != nil {
+		t.Fatal(err)
+	}
+	a.recreate(20)
+	if page, err := feed.Read(t.Context(), read); !errors.Is(err, changefeed.ErrRecreated) {
+		t.Errorf("page %+v, error %v; want %v", page, err, changefeed.ErrRecreated)
+	}
+}
+
 // Range ids begin again in a new container, with other bounds: here those of 4.
 func TestBoundsOfADeletedContainerAreForgotten(t *testing.T) {
 	a := newAccount(t, 4, true)

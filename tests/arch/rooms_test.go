@@ -30,7 +30,7 @@ var rooms = []room{
 	{"worker", []string{"workers", "worker", "release", "own"}},
 	{"delivery", []string{"reader", "flow", "window", "held", "retry", "ahead", "delivery", "health", "lag", "silence"}},
 	{"ownership", []string{"keeper", "keeper_change", "reconcile", "fence", "split"}},
-	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_properties", "lease_ahead", "term"}},
+	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_members", "lease_ahead", "term"}},
 	{"contract", []string{
 		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "errors", "clock", "feedrange", "ids", "log", "deadline",
 	}},

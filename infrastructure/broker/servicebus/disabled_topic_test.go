@@ -147,6 +147,41 @@ func TestLinkWithUnansweredDetachKeepsItsPlace(t *testing.T) {
 	})
 }
 
+// A send whose context has ended drops its link. The detach has a timeout of its own: the place is free once
+// the broker has answered, and only then.
+func TestLinkDroppedByAnEndedSendIsDetached(t *testing.T) {
+	for _, silent := range []bool{false, true} {
+		for name, limit := range map[string]time.Duration{"canceled": time.Hour, "timed out": 0} {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, nil)
+				defer w.close(t)
+				client, quiet := quietClient(t, w)
+				l := newSenderLink(client, "contacts", slog.New(slog.DiscardHandler))
+				a, err := l.shared.Get(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				released, release := 0, a.release
+				a.release = func() { released++; release() }
+				quiet.Store(silent)
+				ended, cancel := context.WithTimeout(t.Context(), limit)
+				cancel()
+				l.shared.Drop(ended, a)
+				want := 1
+				if silent {
+					want = 0
+				}
+				if released != want {
+					t.Errorf("%s, silent %t: released %d times, want %d", name, silent, released, want)
+				}
+				if err := client.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
 // The connection of an ended session is replaced, although it is still open.
 func TestAttachReplacesTheConnectionOfAnEndedSession(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {

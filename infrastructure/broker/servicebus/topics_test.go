@@ -84,6 +84,44 @@ func TestShardOfAKeyIsStable(t *testing.T) {
 	}
 }
 
+// The topic of an action is one of the default namespace, even if a shard in another one has its name.
+func TestTopicOfAnActionIsInTheDefaultNamespace(t *testing.T) {
+	var clients []*servicebus.Client
+	var servers []*busemu.Server
+	for range 2 {
+		server := busemu.StartT(t, &busemu.Options{Topology: &busemu.Topology{Topics: []busemu.Topic{
+			{Name: "events", Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}}},
+		}}})
+		client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: server.ConnectionString()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = client.Close(t.Context()) }()
+		clients, servers = append(clients, client), append(servers, server)
+	}
+	b, err := servicebus.NewRelayBroker(clients[0], &servicebus.RelayBrokerOptions{
+		Topic: "all", Topics: map[string]string{"Other": "events"},
+		Shards: []servicebus.Shard{{Name: "far", Topic: "events", Client: clients[1]}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	publisher, err := b.Open(slog.New(slog.DiscardHandler), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	messages := []relay.Message{{ID: "a", Key: "k", Action: "E", Body: []byte(`{}`)}, {ID: "b", Key: "k", Action: "Other", Body: []byte(`{}`)}}
+	if err := errors.Join(publisher.Publish(t.Context(), []relay.Group{{Key: "k", Messages: messages}}), publisher.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"b", "a"} {
+		got, err := servers[i].Peek("events/subscriptions/all", 10)
+		if err != nil || len(got) != 1 || got[0].ID != want {
+			t.Errorf("namespace %d has %+v, %v; want %s", i, got, err, want)
+		}
+	}
+}
+
 // Shards may be topics of the same name in two namespaces. An exception by action goes to the default
 // namespace, in the order of the key.
 func TestKeysAreDividedAmongNamespaces(t *testing.T) {

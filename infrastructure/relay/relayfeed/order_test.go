@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -198,6 +199,77 @@ func TestLeaseIsResumedIfItHasACheckpoint(t *testing.T) {
 		if len(missing) != 1 || missing[0].Lost != want {
 			t.Errorf("acquired with the checkpoint %q after %q: missing %+v, want one lost: %t", acquired.Continuation, acquired.From, missing, want)
 		}
+	}
+}
+
+// An ownership that began at the start says nothing about the next one of its lease.
+func TestLaterOwnershipIsResumed(t *testing.T) {
+	t.Parallel()
+	var missing []relay.Missing
+	r, err := relay.New(aggregate{}, &picky{}, &relay.Options{Observer: relay.Observer{
+		Missing: func(_ context.Context, m relay.Missing) { missing = append(missing, m) },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := relayfeed.NewHandler(r)
+	for epoch, checkpoint := range []string{"", `"7"`, ""} {
+		ref := changefeed.LeaseRef{Lease: "l", Epoch: int64(epoch)}
+		h.Observe().LeaseAcquired(changefeed.LeaseAcquired{LeaseRef: ref, Continuation: checkpoint})
+		if err := h.Handle(t.Context(), &changefeed.Batch{LeaseRef: ref, Items: make([]changefeed.Item, 1)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var lost []bool
+	for _, m := range missing {
+		lost = append(lost, m.Lost)
+	}
+	if !slices.Equal(lost, []bool{false, true, false}) {
+		t.Errorf("lost %v, want only the events of the ownership with a checkpoint", lost)
+	}
+}
+
+// A page that was accepted is done, even if the context of the call ended with its last send. Otherwise all
+// of its events would be sent again.
+func TestAcceptedPageIsDoneAfterTheEndOfItsContext(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := relay.New(document.EventDecoder{}, publisherFunc(func() { cancel() }), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw := []byte(`{"id":"e","partitionKey":"k","type":"domainEvent","data":{"action":"X"}}`)
+	if err := relayfeed.NewHandler(r).Handle(ctx, &changefeed.Batch{Items: []changefeed.Item{{Raw: raw, LSN: 1}}}); err != nil || ctx.Err() == nil {
+		t.Errorf("error %v, context %v; want no error of an accepted page", err, ctx.Err())
+	}
+}
+
+// publisherFunc is a broker that accepts everything after a call.
+type publisherFunc func()
+
+func (f publisherFunc) Publish(context.Context, []relay.Group) error {
+	f()
+	return nil
+}
+
+// A parked event has the LSN of the feed. The id of an event without one contains it.
+func TestParkedEventHasTheLSNOfTheFeed(t *testing.T) {
+	t.Parallel()
+	var parked []relay.ParkedEvent
+	r, err := relay.New(document.EventDecoder{}, &picky{}, &relay.Options{Parked: parkedtest.NewMemory(), Observer: relay.Observer{
+		Parked: func(_ context.Context, e relay.ParkedEvent) { parked = append(parked, e) },
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, raw := range []string{`{"id":"e","partitionKey":"a","type":"domainEvent"}`, `{"partitionKey":"b","type":"domainEvent"}`} {
+		letter := changefeed.DeadLetter{Raw: []byte(raw), LSN: 7, Err: relay.Refuse("invalid_event", "no action")}
+		if err := relayfeed.NewHandler(r).Park(t.Context(), letter); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(parked) != 2 || parked[0].LSN != 7 || parked[1].LSN != 7 || !strings.HasPrefix(parked[1].ID, "no-id-7-") {
+		t.Errorf("parked %+v, want both with LSN 7", parked)
 	}
 }
 
