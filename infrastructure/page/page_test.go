@@ -451,6 +451,49 @@ func TestReaderOfAStreamIsJudgedEachMinute(t *testing.T) {
 	})
 }
 
+// After the first time, views that were opened together are rendered at different times.
+func TestViewsOpenedTogetherAreRenderedApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const views, seconds = 20, 10
+		var mu sync.Mutex
+		rendered := map[time.Time]int{}
+		p, err := page.New(&page.Options{Auth: &people{}, Sections: []page.Section{{
+			Title: "Counter", Templates: fstest.MapFS{"counter.html": {Data: []byte(`<h1>0</h1>`)}},
+			Views: []page.View{{Template: "counter.html", Every: time.Second, Data: func(*http.Request) (any, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				rendered[time.Now()]++
+				return 0, nil
+			}}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		var open sync.WaitGroup
+		for range views {
+			open.Go(func() {
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+				r.Header.Set("Accept", "text/event-stream")
+				r.Header.Set(auth.HeaderAPIKey, "ann-key")
+				p.ServeHTTP(httptest.NewRecorder(), r)
+			})
+		}
+		time.Sleep(seconds * time.Second)
+		p.Close() // ends every stream
+		open.Wait()
+		all := 0
+		for at, n := range rendered {
+			if all += n; n > 2 && !at.Equal(began) {
+				t.Errorf("%d views were rendered together %v after they were opened", n, at.Sub(began))
+			}
+		}
+		if all < views*seconds || all > views*(seconds+2) {
+			t.Errorf("%d views were rendered %d times in %d s", views, all, seconds)
+		}
+	})
+}
+
 // A session ends after twelve hours with its streams, and its credential is removed.
 func TestSessionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"html/template"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"time"
@@ -112,7 +113,9 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 	if send("process", []byte(p.process)) != nil {
 		return
 	}
-	tick := time.NewTicker(every)
+	// The first pause is random, so that views that were opened together are not rendered together: the others'
+	// requests would wait for all of them.
+	tick := time.NewTicker(1 + rand.N(every))
 	defer tick.Stop()
 	judge := time.NewTicker(judgeEvery)
 	defer judge.Stop()
@@ -138,6 +141,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 		}
 		select {
 		case <-tick.C:
+			tick.Reset(every)
 		case <-judge.C:
 			if !p.mayStillRead(r) {
 				leave()
