@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
+	"slices"
 	"time"
 )
 
@@ -111,18 +112,26 @@ type kept struct {
 }
 
 func (k *kept) keep(seen listing) {
-	if k.leases == nil || k.version != seen.version {
+	if k.version != seen.version || k.leases.none() {
 		k.leases = packLeases(seen.leases)
 	}
 	k.initialized, k.hosts, k.version = seen.info != nil, seen.hosts, seen.version
 }
 
-// listing returns the hosts and, with the fields that packLeases keeps, the leases.
+// listing returns the hosts and, with at least the fields that packLeases keeps, the leases.
 func (k *kept) listing() listing { return listing{hosts: k.hosts, leases: k.leases.unpack()} }
 
-// packedLeases are compressed leases: some 50 bytes each instead of 2 KB. Every host keeps
-// every lease, so a thousand hosts keep a thousand copies of each.
-type packedLeases []byte
+// packedLeases are leases in little memory: some 50 bytes each instead of 2 KB if there are many. Every host keeps
+// every lease, so a thousand hosts keep a thousand copies of each. A few are not worth the time of packing.
+type packedLeases struct {
+	few  []Lease
+	many []byte // compressed
+}
+
+// packFrom is the number of leases from which on they are compressed, which takes some 1 MB of memory for a moment.
+const packFrom = 100
+
+func (p packedLeases) none() bool { return p.few == nil && p.many == nil }
 
 type packedLease struct {
 	Lease     Lease
@@ -132,6 +141,9 @@ type packedLease struct {
 
 // packLeases packs what a drain and a repair need: owners and positions.
 func packLeases(leases []Lease) packedLeases {
+	if len(leases) < packFrom {
+		return packedLeases{few: leases}
+	}
 	packed := make([]packedLease, len(leases))
 	for i := range leases {
 		l := &leases[i]
@@ -153,15 +165,15 @@ func packLeases(leases []Lease) packedLeases {
 	if err != nil { // the level is valid, the types are fixed, and a buffer accepts all bytes
 		panic("changefeed: pack leases: " + err.Error())
 	}
-	return bytes.Clone(b.Bytes())
+	return packedLeases{many: bytes.Clone(b.Bytes())}
 }
 
 func (p packedLeases) unpack() []Lease {
-	if p == nil {
-		return nil
+	if p.many == nil {
+		return slices.Clone(p.few)
 	}
 	var packed []packedLease
-	if err := gob.NewDecoder(flate.NewReader(bytes.NewReader(p))).Decode(&packed); err != nil {
+	if err := gob.NewDecoder(flate.NewReader(bytes.NewReader(p.many))).Decode(&packed); err != nil {
 		panic("changefeed: unpack leases: " + err.Error()) // packLeases wrote them in this process
 	}
 	leases := make([]Lease, len(packed))

@@ -279,7 +279,7 @@ func TestKeptLeasesAreSmall(t *testing.T) {
 	l.State, l.Handoff, l.Previous, l.Since, l.Term, l.Lost, l.takenOver, l.loaded = LeaseSplit, "c/1", "d", time.Unix(9, 0).UTC(), "t", 4, true, "t2"
 	var k kept
 	k.keep(seen)
-	if size := len(k.leases) / leases; size > 100 {
+	if size := len(k.leases.many) / leases; size > 100 || size == 0 {
 		t.Errorf("%d bytes a lease", size)
 	}
 	for i := range seen.leases {
@@ -292,6 +292,10 @@ func TestKeptLeasesAreSmall(t *testing.T) {
 	seen.leases[0].Owner = "z"
 	if k.keep(seen); k.listing().leases[0].Owner == "z" {
 		t.Error("a listing of the same version was packed again")
+	}
+	few := seen.leases[:3]
+	if got := packLeases(few).unpack(); !reflect.DeepEqual(got, few) {
+		t.Errorf("three leases are kept as %+v", got)
 	}
 	seen.version++
 	if k.keep(seen); k.listing().leases[0].Owner != "z" {
