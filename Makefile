@@ -132,7 +132,7 @@ SCALE_RANGES := 2000
 SCALE_HOSTS := 400
 SCALE_PHASE := 30s
 .PHONY: scale
-scale: ## a change feed processor of 2,000 ranges and 400 hosts in virtual time
+scale: ## a change feed processor of 2,000 ranges and 400 hosts in virtual time (others: SCALE_RANGES, SCALE_HOSTS, SCALE_PHASE)
 	GOGC=100 GOMEMLIMIT=6GiB SCALE_RANGES=$(SCALE_RANGES) SCALE_HOSTS=$(SCALE_HOSTS) SCALE_PHASE=$(SCALE_PHASE) \
 	  go test -count=1 -timeout 3h -v -run '^TestScale' ./changefeed
 	SCALE_RANGES=1000 SCALE_HOSTS=40 SCALE_GROWTH=1h GOGC=100 GOMEMLIMIT=6GiB \

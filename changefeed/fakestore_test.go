@@ -22,7 +22,7 @@ type faultyStore struct {
 }
 
 // newFaultyStore returns an empty store, and the env of a host that uses it at 1000 s.
-func newFaultyStore(t *testing.T) (*faultyStore, *env) {
+func newFaultyStore(t testing.TB) (*faultyStore, *env) {
 	t.Helper()
 	d := &faultyStore{mapStore: mapStore{records: map[string]Record{}}, fail: map[string]error{}}
 	c := &manualClock{now: time.Unix(1000, 0).UTC()}

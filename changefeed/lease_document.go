@@ -130,16 +130,12 @@ func decodeLease(r Record) (Lease, error) {
 	}
 	delete(p, propUnread)
 	for _, own := range l.ownProperties() {
-		text, there := p[own.name]
-		if !there {
-			continue
+		if text := p[own.name]; text != "" {
+			if err := own.parse(text); err != nil {
+				errs = append(errs, fmt.Errorf("property %s: %w", own.name, err))
+			}
 		}
-		if delete(p, own.name); text == "" {
-			continue
-		}
-		if err := own.parse(text); err != nil {
-			errs = append(errs, fmt.Errorf("property %s: %w", own.name, err))
-		}
+		delete(p, own.name)
 	}
 	if l.Ahead.Position != l.positionHash() {
 		l.Ahead = Ahead{}

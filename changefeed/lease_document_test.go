@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -316,3 +317,65 @@ func TestLifetime(t *testing.T) {
 		}
 	}
 }
+
+// usualLease returns a lease of a busy range as Azure Cosmos DB lists it.
+func usualLease(n int) Record {
+	r := rng(fmt.Sprintf("%032X", n<<16), fmt.Sprintf("%032X", (n+1)<<16))
+	l := Lease{
+		ID: "account.documents.azure.com_db_c.." + r.String(), Version: 1, Token: r.String(), Range: r, Mode: modeIncremental,
+		Owner: fmt.Sprint("relay-", n%1000), Incarnation: fmt.Sprintf("%016x", n%1000), Epoch: 3, Expiry: 20 * time.Second, Previous: "relay-2",
+		History: "ABCDEFGHIJKLM", Continuation: fmt.Sprintf("%q", fmt.Sprint(512_345+n)), LSN: int64(512_345 + n), ChangeTime: 1_700_000_000, Reached: 600_000,
+		Term: "1:2", Delivered: int64(512_345 + n), Handled: 99_999, Timestamp: time.Unix(1_700_000_001, 0).UTC(), Parent: "p.info",
+	}
+	record := l.encode()
+	record.ETag = fmt.Sprint("etag", n)
+	record.Body = append(record.Body[:len(record.Body)-1], `,"_rid":"x","_self":"dbs/x/colls/x/docs/x/","_etag":"\"0000\"","_attachments":"attachments/","_ts":1700000000}`...)
+	return record
+}
+
+// A document as this package writes it, and the same decoded as one of another shape.
+func BenchmarkDecodeLease(b *testing.B) {
+	body := usualLease(1).Body
+	b.Run("scan", func(b *testing.B) {
+		for b.Loop() {
+			if d := (leaseDocument{}); !d.scan(body) {
+				b.Fatal("it has another shape")
+			}
+		}
+	})
+	b.Run("encoding json", func(b *testing.B) {
+		for b.Loop() {
+			var d leaseDocument
+			if err := json.Unmarshal(body, &d); err != nil || unknownMembers(body) != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// All that a host does for each lease of a listing but the plan.
+func BenchmarkListing10000Leases(b *testing.B) {
+	_, e := newFaultyStore(b)
+	var records []Record
+	for n := range 10_000 {
+		records = append(records, usualLease(n))
+	}
+	e.store, e.ids = fixedListing{records: records}, recordIDs{prefix: "account.documents.azure.com_db_c"}
+	l := &lister{env: e, checked: e.clock.Now()}
+	for n := 0; b.Loop(); n++ {
+		records[n%len(records)].ETag = fmt.Sprint("changed", n)
+		seen, err := l.list(b.Context())
+		if err != nil || len(seen.leases) != len(records) {
+			b.Fatalf("%d leases, error %v", len(seen.leases), err)
+		}
+		var k kept
+		k.keep(seen)
+	}
+}
+
+type fixedListing struct {
+	LeaseStore
+	records []Record
+}
+
+func (s fixedListing) List(context.Context, string) ([]Record, error) { return s.records, nil }

@@ -25,7 +25,7 @@ var _ changefeed.LeaseStore = (*LeaseStore)(nil)
 type LeaseStore struct {
 	container *azcosmos.ContainerClient
 	path      atomic.Pointer[string] // of the partition key, once read
-	keys      sync.Map               // partition key by id, of the records last listed where the two differ
+	keys      sync.Map               // partition key by id, of the listed records whose key is another one
 }
 
 // NewLeaseStore returns the store. It does no I/O.

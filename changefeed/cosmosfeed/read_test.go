@@ -74,8 +74,9 @@ func (c *cutting) Do(req *policy.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// A truncated page is not used, and the next read returns all of it.
-func TestTruncatedPageIsReadAgain(t *testing.T) {
+// cuttingFeed returns a feed of 20 changes whose pages can be cut.
+func cuttingFeed(t *testing.T) (*cutting, changefeed.Feed) {
+	t.Helper()
 	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 1})
 	cut := &cutting{}
 	options := *srv.ClientOptions()
@@ -83,7 +84,12 @@ func TestTruncatedPageIsReadAgain(t *testing.T) {
 	a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(&options))
 	a.create()
 	a.put(20, 5)
-	feed := a.feed("data")
+	return cut, a.feed("data")
+}
+
+// A truncated page is not used, and the next read returns all of it.
+func TestTruncatedPageIsReadAgain(t *testing.T) {
+	cut, feed := cuttingFeed(t)
 	req := changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 50}
 	cut.left.Store(1)
 	if page, err := feed.Read(t.Context(), req); err == nil {
@@ -106,14 +112,7 @@ func TestTruncatedPageIsReadAgain(t *testing.T) {
 
 // The buffer of a truncated page is reused once. Otherwise two pages would share it.
 func TestPagesAfterATruncatedOneShareNoMemory(t *testing.T) {
-	cut := &cutting{}
-	srv := cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 1})
-	options := *srv.ClientOptions()
-	options.PerRetryPolicies = append(options.PerRetryPolicies, cut)
-	a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(&options))
-	a.create()
-	a.put(20, 5)
-	feed := a.feed("data")
+	cut, feed := cuttingFeed(t)
 	read := func(from string) (*changefeed.Page, error) {
 		return feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: from, MaxItems: 5})
 	}

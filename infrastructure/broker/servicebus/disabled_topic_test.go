@@ -106,18 +106,26 @@ func TestPublisherRecoversAfterTheTopicIsRecreated(t *testing.T) {
 	})
 }
 
+// countedLink returns an attached link, and counts how often its place is released.
+func countedLink(t *testing.T, client *Client) (l *senderLink, a *attachment, released *int) {
+	t.Helper()
+	l = newSenderLink(client, "contacts", slog.New(slog.DiscardHandler))
+	a, err := l.shared.Get(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	released = new(int)
+	release := a.release
+	a.release = func() { *released++; release() }
+	return l, a, released
+}
+
 // Otherwise every new link would use one more place in an AMQP session.
 func TestClosedLinkReleasesItsPlace(t *testing.T) {
 	inWorld(t, nil, func(t *testing.T, w *world) {
-		l := newSenderLink(w.client, "contacts", slog.New(slog.DiscardHandler))
-		a, err := l.shared.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		released, release := 0, a.release
-		a.release = func() { released++; release() }
-		if err := l.close(t.Context()); err != nil || released != 1 {
-			t.Errorf("released %d times, error %v; want once", released, err)
+		l, _, released := countedLink(t, w.client)
+		if err := l.close(t.Context()); err != nil || *released != 1 {
+			t.Errorf("released %d times, error %v; want once", *released, err)
 		}
 	})
 }
@@ -129,17 +137,11 @@ func TestLinkWithUnansweredDetachKeepsItsPlace(t *testing.T) {
 		w := newWorld(t, nil)
 		defer w.close(t)
 		client, quiet := quietClient(t, w)
-		l := newSenderLink(client, "contacts", slog.New(slog.DiscardHandler))
-		a, err := l.shared.Get(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		released, release := 0, a.release
-		a.release = func() { released++; release() }
+		l, _, released := countedLink(t, client)
 		quiet.Store(true)
 		began := time.Now()
-		if err := l.close(t.Context()); err != nil || released != 0 || time.Since(began) != detachTimeout {
-			t.Errorf("released %d times after %v, error %v; want never, after %v", released, time.Since(began), err, detachTimeout)
+		if err := l.close(t.Context()); err != nil || *released != 0 || time.Since(began) != detachTimeout {
+			t.Errorf("released %d times after %v, error %v; want never, after %v", *released, time.Since(began), err, detachTimeout)
 		}
 		if err := client.Close(t.Context()); err != nil {
 			t.Error(err)
@@ -147,38 +149,26 @@ func TestLinkWithUnansweredDetachKeepsItsPlace(t *testing.T) {
 	})
 }
 
-// A send whose context has ended drops its link. The detach has a timeout of its own: the place is free once
-// the broker has answered, and only then.
+// A send that timed out drops its link. The detach has a timeout of its own: the place is free once the broker
+// has answered, and only then.
 func TestLinkDroppedByAnEndedSendIsDetached(t *testing.T) {
-	for _, silent := range []bool{false, true} {
-		for name, limit := range map[string]time.Duration{"canceled": time.Hour, "timed out": 0} {
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t, nil)
-				defer w.close(t)
-				client, quiet := quietClient(t, w)
-				l := newSenderLink(client, "contacts", slog.New(slog.DiscardHandler))
-				a, err := l.shared.Get(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				released, release := 0, a.release
-				a.release = func() { released++; release() }
-				quiet.Store(silent)
-				ended, cancel := context.WithTimeout(t.Context(), limit)
-				cancel()
-				l.shared.Drop(ended, a)
-				want := 1
-				if silent {
-					want = 0
-				}
-				if released != want {
-					t.Errorf("%s, silent %t: released %d times, want %d", name, silent, released, want)
-				}
-				if err := client.Close(t.Context()); err != nil {
-					t.Error(err)
-				}
-			})
-		}
+	for silent, want := range map[bool]int{false: 1, true: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, nil)
+			defer w.close(t)
+			client, quiet := quietClient(t, w)
+			l, a, released := countedLink(t, client)
+			quiet.Store(silent)
+			ended, cancel := context.WithTimeout(t.Context(), 0)
+			defer cancel()
+			l.shared.Drop(ended, a)
+			if *released != want {
+				t.Errorf("silent %t: released %d times, want %d", silent, *released, want)
+			}
+			if err := client.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -84,21 +84,28 @@ func TestShardOfAKeyIsStable(t *testing.T) {
 	}
 }
 
-// The topic of an action is one of the default namespace, even if a shard in another one has its name.
-func TestTopicOfAnActionIsInTheDefaultNamespace(t *testing.T) {
-	var clients []*servicebus.Client
-	var servers []*busemu.Server
+// twoNamespaces starts two namespaces with the same topics.
+func twoNamespaces(t *testing.T, names ...string) (clients []*servicebus.Client, servers []*busemu.Server) {
+	t.Helper()
 	for range 2 {
-		server := busemu.StartT(t, &busemu.Options{Topology: &busemu.Topology{Topics: []busemu.Topic{
-			{Name: "events", Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}}},
-		}}})
+		var topics []busemu.Topic
+		for _, name := range names {
+			topics = append(topics, busemu.Topic{Name: name, Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}}})
+		}
+		server := busemu.StartT(t, &busemu.Options{Topology: &busemu.Topology{Topics: topics}})
 		client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: server.ConnectionString()})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer func() { _ = client.Close(t.Context()) }()
+		t.Cleanup(func() { _ = client.Close(context.Background()) }) // the context of the test has ended
 		clients, servers = append(clients, client), append(servers, server)
 	}
+	return clients, servers
+}
+
+// The topic of an action is one of the default namespace, even if a shard in another one has its name.
+func TestTopicOfAnActionIsInTheDefaultNamespace(t *testing.T) {
+	clients, servers := twoNamespaces(t, "events")
 	b, err := servicebus.NewRelayBroker(clients[0], &servicebus.RelayBrokerOptions{
 		Topic: "all", Topics: map[string]string{"Other": "events"},
 		Shards: []servicebus.Shard{{Name: "far", Topic: "events", Client: clients[1]}},
@@ -125,18 +132,7 @@ func TestTopicOfAnActionIsInTheDefaultNamespace(t *testing.T) {
 // Shards may be topics of the same name in two namespaces. An exception by action goes to the default
 // namespace, in the order of the key.
 func TestKeysAreDividedAmongNamespaces(t *testing.T) {
-	var clients []*servicebus.Client
-	var servers []*busemu.Server
-	for range 2 {
-		topics := []busemu.Topic{{Name: "events", Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}}}, {Name: "audit", Subscriptions: []busemu.Subscription{{Name: "all", RequiresSession: true}}}}
-		server := busemu.StartT(t, &busemu.Options{Topology: &busemu.Topology{Topics: topics}})
-		client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: server.ConnectionString()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = client.Close(t.Context()) }()
-		clients, servers = append(clients, client), append(servers, server)
-	}
+	clients, servers := twoNamespaces(t, "events", "audit")
 	b, err := servicebus.NewRelayBroker(clients[0], &servicebus.RelayBrokerOptions{
 		Topic: "all", Topics: map[string]string{"Other": "audit"},
 		Shards: []servicebus.Shard{{Name: "events", Topic: "events"}, {Name: "events@2", Topic: "events", Client: clients[1]}},
