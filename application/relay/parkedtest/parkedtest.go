@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -47,6 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		"unknown sequences keep arrival":   unknownKeepsItsPlace,
 		"automatic gates have an intent":   autoHasIntent,
 		"parks many and large":             parksMany,
+		"parks whatever its error says":    parksAnyError,
 		"an open gate parks nothing":       openGateParksNothing,
 		"changes are guarded by version":   guardsByVersion,
 		"removing keeps the order":         removesFromTheFront,
@@ -54,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		"opening loses nothing":            openingLosesNothing,
 		"an intent reaches the drainer":    intentReaches,
 		"a skipped event leaves a record":  skipLeavesARecord,
+		"a skipped event can be parked":    skippedIsParkedAgain,
 		"held behind the gate of a caller": heldBehindTheGateOfACaller,
 	} {
 		t.Run(name, func(t *testing.T) { test(suite{t, open(t)}) })
@@ -217,6 +220,22 @@ func parksMany(s suite) {
 	}
 	s.park(&closing, many...)
 	s.want(idsOf(many)...)
+}
+
+// parksAnyError parks events whose errors quote bytes that are no text, as those of a handler or a decoder may.
+func parksAnyError(s suite) {
+	for n, text := range []string{"no decoder of \x00\x01", "no decoder of \xff\xfe"} {
+		c, e := closing, event(n+1)
+		c.Error, e.Error = text, text
+		if _, err := s.store.Park(s.Context(), "k", []relay.ParkedEvent{e}, &c); err != nil {
+			s.Errorf("error %q: %v", text, err)
+			continue
+		}
+		line := s.first(10)
+		if last := line[len(line)-1]; last.ID != e.ID || !strings.HasPrefix(last.Error, "no decoder of ") {
+			s.Errorf("parked %+v, want the event with its error", last)
+		}
+	}
 }
 
 func openGateParksNothing(s suite) {

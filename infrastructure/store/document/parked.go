@@ -70,8 +70,16 @@ func GateDataOf(g relay.Gate) GateData {
 // document, or of a transaction, with an event that may need nearly all of it.
 const briefBytes = 512
 
-// Brief returns the beginning of a text that is only shown to operators: 512 bytes at most.
+// Text returns a text that is only shown to operators as every store can keep it: PostgreSQL refuses the
+// character 0, and Firestore bytes that are no UTF-8. An error may quote both.
+func Text(text string) string {
+	const unknown = "\uFFFD"
+	return strings.ReplaceAll(strings.ToValidUTF8(text, unknown), "\x00", unknown)
+}
+
+// Brief returns the beginning of Text: 512 bytes at most.
 func Brief(text string) string {
+	text = Text(text)
 	if len(text) <= briefBytes {
 		return text
 	}

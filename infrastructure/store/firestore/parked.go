@@ -48,7 +48,7 @@ func gateOf(d *pb.Document) (parked.Gate, error) {
 func parkedFields(e *relay.ParkedEvent) fields {
 	return fields{
 		"key": e.Key, "event": e.ID, "position": e.Position, "action": document.Brief(e.Action), "document": document.Compress(e.Document), "lsn": e.LSN, "sequence": e.Sequence,
-		"reason": e.Reason, "error": document.Brief(e.Error), "attempts": int64(e.Attempts), "parked": e.ParkedAt,
+		"reason": document.Text(e.Reason), "error": document.Brief(e.Error), "attempts": int64(e.Attempts), "parked": e.ParkedAt,
 	}
 }
 

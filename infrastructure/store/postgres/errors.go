@@ -28,6 +28,7 @@ const (
 	invalidTextEncodings = "22021"
 	notSupported         = "0A000"
 	undefinedFunction    = "42883"
+	lockNotAvailable     = "55P03" // within the lock_timeout of the database or the role
 	notReady             = "55000" // a replica has no position in a log of its own
 )
 
@@ -65,7 +66,7 @@ func asFault(what string, err error) error {
 		return fault.Wrap(fault.TooLarge, "", "the change is larger than the store allows", wrapped)
 	case c == invalidTextEncodings:
 		return fault.Wrap(fault.Invalid, "", "the change contains text that the store cannot keep", wrapped)
-	case c == "", c == classReadOnly, c == notReady, strings.HasPrefix(c, classResources), strings.HasPrefix(c, classOperator), strings.HasPrefix(c, classRollback), strings.HasPrefix(c, classConnection):
+	case c == "", c == classReadOnly, c == notReady, c == lockNotAvailable, strings.HasPrefix(c, classResources), strings.HasPrefix(c, classOperator), strings.HasPrefix(c, classRollback), strings.HasPrefix(c, classConnection):
 		return fault.Wrap(fault.Unavailable, "store_unavailable", "the store does not answer; try again", wrapped)
 	default:
 		return fault.Wrap(fault.Internal, "", "the store refused the request", wrapped)

@@ -46,6 +46,7 @@ type Feed struct {
 	mu      sync.Mutex // guards the fields below
 	horizon uint64     // the last one that was seen
 	held    time.Time  // when an open transaction stopped the horizon; zero: none does
+	seen    time.Time  // when a read last saw the horizon
 }
 
 var (
@@ -107,18 +108,22 @@ func (f *Feed) watch(horizon, ahead uint64) {
 	switch {
 	case ahead == horizon:
 		f.held = time.Time{}
-	case horizon != f.horizon, f.held.IsZero(): // it is lower after a failover
+	case horizon != f.horizon, f.held.IsZero(), time.Since(f.seen) > heldUnread: // it is lower after a failover
 		f.held = time.Now()
 	}
-	f.horizon = horizon
+	f.horizon, f.seen = horizon, time.Now()
 }
 
-// Held returns for how long reads have seen the feed held back by an open transaction; 0 if it is
-// not. Everything that was committed after that transaction began waits for it.
+// heldUnread is longer than the time between two reads of a process that has a range.
+const heldUnread = time.Minute
+
+// Held returns for how long reads have seen the feed held back by an open transaction; 0 if it is not, or if
+// this process has not read for a minute, for example because it has no range any more. Everything that was
+// committed after that transaction began waits for it.
 func (f *Feed) Held() time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.held.IsZero() {
+	if f.held.IsZero() || time.Since(f.seen) > heldUnread {
 		return 0
 	}
 	return time.Since(f.held)

@@ -68,6 +68,28 @@ func (s *silentServer) dial(context.Context, string, string) (net.Conn, error) {
 	return near, nil
 }
 
+// A process without ranges reads nothing. What its last read saw says nothing about the feed any more.
+func TestFeedThatIsNotReadIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &Feed{}
+		for range 100 {
+			f.watch(5, 9)
+			time.Sleep(time.Second)
+		}
+		if held := f.Held(); held != 100*time.Second {
+			t.Errorf("held for %v by reads of 100 s", held)
+		}
+		time.Sleep(10 * time.Minute)
+		if held := f.Held(); held != 0 {
+			t.Errorf("held for %v, but not read for 10 minutes", held)
+		}
+		f.watch(5, 9)
+		if held := f.Held(); held > time.Second {
+			t.Errorf("held for %v by the first read after a pause", held)
+		}
+	})
+}
+
 // Each operation on a silent server ends within its limit, with a fault that says that the store
 // does not answer.
 func TestOperationsEndIfTheServerIsSilent(t *testing.T) {

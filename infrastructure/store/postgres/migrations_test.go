@@ -295,3 +295,34 @@ func TestHolderOfTheFeedIsNamedForARoleWithoutMonitor(t *testing.T) {
 		t.Errorf("with pg_monitor: %+v", found)
 	}
 }
+
+// A statement_timeout of the role is for its queries. A migration may wait for another one, and build an
+// index for longer.
+func TestMigrationIsNotBoundByTheStatementTimeoutOfTheRole(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	unlimited, err := pgxpool.ParseConfig(url)
+	must(t, err)
+	unlimited.ConnConfig.RuntimeParams["statement_timeout"] = "0"
+	pool, err := pgxpool.NewWithConfig(t.Context(), unlimited)
+	must(t, err)
+	defer pool.Close()
+	_, err = pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 1000', current_database()); END $$`)
+	must(t, err)
+	other, err := pool.Begin(t.Context())
+	must(t, err)
+	defer func() { _ = other.Rollback(context.Background()) }()
+	_, err = other.Exec(t.Context(), `SELECT pg_advisory_xact_lock(hashtextextended('feedbox "feedbox"', 0))`) // as another migration
+	must(t, err)
+	db, err := postgres.Open(url, nil)
+	must(t, err)
+	defer db.Close()
+	done := make(chan error, 1)
+	go func() { done <- db.Migrate(t.Context()) }()
+	within(t, "the migration waits for longer than the limit", func() (waits bool) {
+		must(t, pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory' AND query_start < clock_timestamp() - interval '1500 ms')`).Scan(&waits))
+		return waits || len(done) > 0
+	})
+	must(t, other.Rollback(t.Context()))
+	must(t, <-done)
+}

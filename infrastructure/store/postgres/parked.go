@@ -74,8 +74,9 @@ func (p Parked) Skipped(ctx context.Context, key string) (skipped []relay.Skippe
 		Skipped document.IntentData
 	}
 	found, err := all[record](ctx, p.DB, "read skipped events of key "+key,
-		p.in(`SELECT `+parkedColumns+`, skipped FROM feedbox.parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY position`), key)
+		p.in(`SELECT `+parkedColumns+`, skipped FROM feedbox.parked WHERE key = $1 AND skipped IS NOT NULL ORDER BY abs(position)`), key)
 	for _, r := range found {
+		r.Position = max(r.Position, -r.Position) // see Commit
 		skipped = append(skipped, relay.Skipped{Event: r.ParkedEvent, Intent: relay.Intent(r.Skipped)})
 	}
 	return skipped, err
@@ -112,15 +113,24 @@ func (p Parked) Commit(ctx context.Context, c *parked.Change) (version string, e
 			g.Key, g.Version, g.Data, c.Wanted)
 	}
 	gate.QueryRow(func(row pgx.Row) error { return row.Scan(&version) })
+	if len(c.Put) > 0 {
+		ids := make([]string, len(c.Put))
+		for i := range c.Put {
+			ids[i] = c.Put[i].ID
+		}
+		// An event that was skipped has the same position again behind another gate, so its record gets another one.
+		queue(`UPDATE feedbox.parked SET position = -position WHERE key = $1 AND id = ANY ($2) AND position > 0 AND skipped IS NOT NULL`, g.Key, ids)
+	}
 	for i := range c.Put {
 		e := &c.Put[i]
 		queue(`INSERT INTO feedbox.parked (`+parkedColumns+`) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
-			e.Key, e.ID, e.Position, e.Action, e.Document, e.LSN, e.Sequence, e.Reason, e.Error, e.Attempts, e.ParkedAt)
+			e.Key, e.ID, e.Position, document.Text(e.Action), e.Document, e.LSN, e.Sequence, document.Text(e.Reason), document.Text(e.Error), e.Attempts, e.ParkedAt)
 	}
 	if e := c.Replace; e != nil {
 		queue(`UPDATE feedbox.parked SET document = $3 WHERE key = $1 AND id = $2 AND skipped IS NULL`, g.Key, e.ID, e.Document)
 	}
 	if s := c.Skipped; s != nil {
+		queue(`DELETE FROM feedbox.parked WHERE key = $1 AND id = $2 AND skipped IS NOT NULL`, g.Key, s.Event.ID) // an earlier record
 		queue(`UPDATE feedbox.parked SET skipped = $3 WHERE key = $1 AND id = $2 AND skipped IS NULL`, g.Key, s.Event.ID, document.IntentData(s.Intent))
 	}
 	if len(c.Remove) > 0 {

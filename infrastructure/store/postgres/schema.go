@@ -51,6 +51,10 @@ func (db *DB) Migrate(ctx context.Context) error {
 	ctx = withLimit(ctx, migrateTimeout)
 	err := pgx.BeginFunc(ctx, db.pool, func(tx pgx.Tx) error {
 		schema := db.schema()
+		// The limits of the role are for its queries; migrateTimeout bounds this.
+		if _, err := tx.Exec(ctx, `SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0`); err != nil {
+			return err
+		}
 		// The scripts name no schema.
 		if _, err := tx.Exec(ctx, `SELECT set_config('search_path', $1, true), pg_advisory_xact_lock(hashtextextended('feedbox ' || $1, 0))`, schema); err != nil {
 			return err

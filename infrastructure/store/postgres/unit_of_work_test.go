@@ -203,6 +203,32 @@ func TestCommitOfAServerThatShutsDownIsResolved(t *testing.T) {
 	subject(db).History(t, made.Aggregate.ID(), int(changes)+1, int(changes)+1)
 }
 
+// A limit of the database ends a commit that waits for a row. That says nothing about the change, so it is
+// attempted again and is never an internal error.
+func TestLimitsOfTheDatabaseOnlyDelayACommit(t *testing.T) {
+	t.Parallel()
+	for setting, want := range map[string]string{"lock_timeout": "55P03", "statement_timeout": "57014"} {
+		url := database(t)
+		db, pool := openAt(t, url)
+		made, err := baskets(t, db, nil).Create(t.Context(), recordstoretest.Opening(""))
+		must(t, err)
+		_, err = pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+setting+` = 50', current_database()); END $$`)
+		must(t, err)
+		limited, err := postgres.Open(url, nil)
+		must(t, err)
+		defer limited.Close()
+		holder, err := pool.Begin(t.Context())
+		must(t, err)
+		_, err = holder.Exec(t.Context(), `SELECT FROM aggregates WHERE id = $1 FOR UPDATE`, made.Aggregate.ID())
+		must(t, err)
+		_, err = baskets(t, limited, &recordstore.Options{Backoff: time.Millisecond, Attempts: 2}).Update(t.Context(), command.Target{ID: made.Aggregate.ID()}, func(b *recordstoretest.Basket) error { return b.Add("x") })
+		if reply, ok := errors.AsType[*pgconn.PgError](err); !ok || reply.Code != want || !fault.Is(err, fault.Unavailable) {
+			t.Errorf("%s: %v, want unavailable by condition %s", setting, err, want)
+		}
+		must(t, holder.Rollback(t.Context()))
+	}
+}
+
 // Events, aggregate, note and audit entry are stored together or not at all.
 func TestCommitIsOneTransaction(t *testing.T) {
 	t.Parallel()

@@ -67,11 +67,12 @@ const sweepEvents = `WITH old AS MATERIALIZED (
 	DELETE FROM feedbox.events WHERE ctid = ANY (ARRAY(SELECT at FROM old WHERE handled)) RETURNING 1
 ) SELECT count(*), (SELECT count(*) FROM gone), max(expires_at) FROM old`
 
-// sweeps are statements that each delete a limited number of other expired rows.
+// sweeps are statements that each delete a limited number of other expired rows. Aggregates are compared once
+// more, because a statement that waited for the writer of a row may find a living one at its ctid.
 var sweeps = []string{
 	`DELETE FROM feedbox.requests WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.requests WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
 	`DELETE FROM feedbox.audits WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.audits WHERE expires_at <= now() LIMIT $1)) AND ` + alone,
-	`DELETE FROM feedbox.aggregates WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.aggregates WHERE expires_at <= now() AND NOT recurs LIMIT $1)) AND ` + alone,
+	`DELETE FROM feedbox.aggregates WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.aggregates WHERE expires_at <= now() AND NOT recurs LIMIT $1)) AND expires_at <= now() AND NOT recurs AND ` + alone,
 	// An aggregate whose id may be used again leaves its version and sequence, but no data.
 	`UPDATE feedbox.aggregates SET data = '' WHERE ctid = ANY (ARRAY(SELECT ctid FROM feedbox.aggregates WHERE expires_at <= now() AND data <> '' LIMIT $1)) AND expires_at <= now() AND ` + alone,
 }
@@ -218,7 +219,7 @@ func (db *DB) UnusedLeases(ctx context.Context) (unused []UnusedLeases, expired 
 	}
 	for _, prefix := range slices.Sorted(maps.Keys(byProcessor)) {
 		if u := byProcessor[prefix]; now.Sub(u.Written) > unusedAfter {
-			u.Delete = db.in("DELETE FROM feedbox.leases WHERE starts_with(id, '" + strings.ReplaceAll(prefix, "'", "''") + "..')")
+			u.Delete = db.in("DELETE FROM feedbox.leases") + " WHERE starts_with(id, '" + strings.ReplaceAll(prefix, "'", "''") + "..')" // the prefix has the schema's name
 			unused = append(unused, *u)
 		}
 	}

@@ -172,6 +172,33 @@ func TestDoctorNamesUnusedLeasesAndTheirRemedy(t *testing.T) {
 	}
 }
 
+// The name of the schema ends the names of the processors, and must stay as it is there.
+func TestRemedyForUnusedLeasesOfASchemaDeletesThem(t *testing.T) {
+	url := database(t)
+	db, err := postgres.Open(url, &postgres.DBOptions{Schema: "my_feedbox"})
+	must(t, err)
+	defer db.Close()
+	must(t, db.Migrate(t.Context()))
+	feed, err := postgres.NewFeed(db, nil)
+	must(t, err)
+	source, err := feed.Source(t.Context())
+	must(t, err)
+	id := "old" + source.Host + "_" + source.Database + "_" + source.Container + "..-FF"
+	_, err = postgres.Leases{DB: db}.Create(t.Context(), changefeed.Record{ID: id, Body: fmt.Appendf(nil, `{"id":%q,"version":1,"FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,"ContinuationToken":"\"0\"","properties":{}}`, id)})
+	must(t, err)
+	unused, _, err := db.UnusedLeases(t.Context())
+	must(t, err)
+	if len(unused) != 1 {
+		t.Fatalf("unused: %+v", unused)
+	}
+	pool, err := pgxpool.New(t.Context(), url)
+	must(t, err)
+	defer pool.Close()
+	if done, err := pool.Exec(t.Context(), unused[0].Delete); err != nil || done.RowsAffected() != 1 {
+		t.Errorf("%s: %d leases are deleted, %v", unused[0].Delete, done.RowsAffected(), err)
+	}
+}
+
 // A sweep deletes expired events and keeps the others. Only one relay sweeps at a time.
 func TestSweep(t *testing.T) {
 	t.Parallel()

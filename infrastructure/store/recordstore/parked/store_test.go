@@ -109,7 +109,9 @@ func (m *memory) Commit(_ context.Context, c *parked.Change) (string, error) {
 		}
 	}
 	if c.Skipped != nil {
-		m.skipped = append(m.skipped, *c.Skipped)
+		m.skipped = append(slices.DeleteFunc(m.skipped, func(s relay.Skipped) bool {
+			return s.Event.Key == c.Skipped.Event.Key && s.Event.ID == c.Skipped.Event.ID
+		}), *c.Skipped)
 	}
 	m.commits = append(m.commits, len(c.Put)+len(c.Remove))
 	return c.Gate.Version, nil
