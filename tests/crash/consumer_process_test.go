@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/rabbitmq"
@@ -128,6 +130,36 @@ func (p *consumerPlan) startBroker(t testing.TB) (publisher relay.Publisher) {
 		t.Fatal(err)
 	}
 	return publisher
+}
+
+// pacedPublisher waits while a queue is long, because moto reads all messages of a queue for each that is sent,
+// received or deleted.
+type pacedPublisher struct {
+	relay.Publisher
+	client *awssqs.Client
+	queue  string
+}
+
+func (p *pacedPublisher) Publish(ctx context.Context, groups []relay.Group) error {
+	for {
+		names := []types.QueueAttributeName{types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible}
+		reply, err := p.client.GetQueueAttributes(ctx, &awssqs.GetQueueAttributesInput{QueueUrl: &p.queue, AttributeNames: names})
+		if err != nil {
+			return err
+		}
+		length := 0
+		for _, name := range names {
+			n, err := strconv.Atoi(reply.Attributes[string(name)])
+			if err != nil {
+				return err
+			}
+			length += n
+		}
+		if length < 500 {
+			return p.Publisher.Publish(ctx, groups)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
 }
 
 // kit returns a consumer of the broker.

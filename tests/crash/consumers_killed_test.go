@@ -46,6 +46,9 @@ func killConsumers(t *testing.T, broker string) {
 	plan := &consumerPlan{Broker: broker, Seed: seed, Cured: t.TempDir()}
 	_, plan.Endpoints = testkit.StartDev(t, testkit.Build(t), testkit.EmulatorPorts("--ephemeral")...)
 	publisher := plan.startBroker(t)
+	if broker == "sqs" {
+		publisher = &pacedPublisher{Publisher: publisher, client: plan.sqs(), queue: plan.Queue}
+	}
 	o := &consumerOperator{t: t, plan: plan, store: plan.parked(t), rnd: rnd, keys: keys}
 	published := make(chan error, 1)
 	go func() { published <- publishTo(t.Context(), publisher, keys) }()

@@ -16,6 +16,11 @@ const Slots = publish.Slots
 // textLimit is the maximum length of a property in bytes (a short string of AMQP 0-9-1).
 const textLimit = 255
 
+// headersLimit is the maximum length of the texts in headers. Properties and headers are one frame, and the
+// broker closes the connection of all keys if it exceeds its frame_max, 128 KiB by default. A dead letter
+// has two headers more.
+const headersLimit = 64 << 10
+
 // Slot returns the slot of a key.
 func Slot(key string) int { return publish.Slot(key) }
 
@@ -56,6 +61,8 @@ func (p *Publisher) check(m *relay.Message) error {
 		return relay.Refuse("id_too_long", "event id of %d bytes; a message id has at most %d", len(m.ID), textLimit)
 	case len(m.Action) > textLimit:
 		return relay.Refuse("action_too_long", "action of %d bytes; the type of a message has at most %d", len(m.Action), textLimit)
+	case len(m.Key)+len(m.CreatedAt)+len(m.Traceparent) > headersLimit:
+		return relay.Refuse("headers_too_large", "key, createdAt and traceparent of %d bytes; the headers of a message have at most %d", len(m.Key)+len(m.CreatedAt)+len(m.Traceparent), headersLimit)
 	case len(m.Body) > p.opts.MaxMessageBytes:
 		return relay.Refuse("too_large", "event of %d bytes; a message has at most %d", len(m.Body), p.opts.MaxMessageBytes)
 	}

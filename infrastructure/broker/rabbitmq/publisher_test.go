@@ -175,6 +175,28 @@ func testPublisher(t *testing.T, server *servers.RabbitMQ) {
 		}
 	})
 
+	// Properties and headers are one frame, which cannot be continued. The broker closes the connection, and
+	// with it all channels, if it is too large.
+	t.Run("too large headers fail only their key", func(t *testing.T) {
+		if err := rabbitmq.Declare(ctx, client, "headers", rabbitmq.Group{Name: "headed"}); err != nil {
+			t.Fatal(err)
+		}
+		p := publisher("headers", nil)
+		for name, spoil := range map[string]func(m *relay.Message, text string){
+			"time":  func(m *relay.Message, text string) { m.CreatedAt = text },
+			"trace": func(m *relay.Message, text string) { m.Traceparent = text },
+			"key":   func(m *relay.Message, text string) { m.Key = text },
+		} {
+			bad := groups(3, 2)
+			spoil(&bad[1].Messages[0], strings.Repeat("x", 200_000))
+			err := p.Publish(ctx, bad)
+			failed, ok := errors.AsType[*relay.PublishError](err)
+			if !ok || len(failed.Keys) != 1 || failed.Keys[0].Group != 1 || failed.Keys[0].Sent != 0 || relay.ClassOf(failed.Keys[0].Err) != relay.Refused {
+				t.Errorf("%s: got %v, want one key refused", name, err)
+			}
+		}
+	})
+
 	t.Run("full queue refuses until it is read", func(t *testing.T) {
 		if err := rabbitmq.Declare(ctx, client, "small", rabbitmq.Group{Name: "full", Queues: 1, MaxBytes: 2000}); err != nil {
 			t.Fatal(err)

@@ -34,6 +34,7 @@ type message struct {
 	owned   context.Context //nolint:containedctx // ends when SQS may redeliver the message
 	lose    context.CancelCauseFunc
 	expires time.Time        // end of its visibility timeout
+	timer   *time.Timer      // loses the message at that time, also while a request is not answered
 	settled bool             // handled and recorded; it only remains to be deleted
 	out     consumer.Outcome // set when it is settled
 }
@@ -48,6 +49,7 @@ func (r *run) track(working context.Context, received *types.Message) *handling.
 	m.owned, m.lose = context.WithCancelCause(working)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	m.timer = time.AfterFunc(r.opts.Visibility, func() { r.untrack(m, errNotExtended) })
 	r.inFlight[m] = true
 	e := event(received)
 	return &handling.Delivery{
@@ -63,6 +65,8 @@ func (r *run) track(working context.Context, received *types.Message) *handling.
 		},
 	}
 }
+
+var errNotExtended = fmt.Errorf("%w: the visibility was not extended in time", consumer.ErrLockLost)
 
 // untrack ends the context of a message and releases its room. It may be called more than once. A cause
 // means that the message is lost. Then all unsettled messages of its group are lost with it: SQS does not
@@ -85,6 +89,7 @@ func (r *run) untrack(m *message, cause error) {
 // remove is untrack of one message, with mu held.
 func (r *run) remove(m *message, cause error) {
 	m.lose(cause)
+	m.timer.Stop()
 	if r.inFlight[m] {
 		delete(r.inFlight, m)
 		r.room.Release(1)
@@ -119,6 +124,7 @@ func (r *run) extend(ctx context.Context, batch []*message) {
 		switch m := batch[i]; {
 		case err == nil:
 			m.expires = expires // not guarded: only this goroutine reads it
+			r.keep(m)
 		case errors.Is(err, consumer.ErrLockLost):
 			r.untrack(m, err)
 		case !time.Now().Before(m.expires):
@@ -129,11 +135,20 @@ func (r *run) extend(ctx context.Context, batch []*message) {
 	}
 }
 
+// keep postpones the loss of a message until it expires, unless it is lost already.
+func (r *run) keep(m *message) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.inFlight[m] {
+		m.timer.Reset(time.Until(m.expires))
+	}
+}
+
 // releaseAll makes all unsettled messages visible to other consumers.
 func (r *run) releaseAll(ctx context.Context) {
 	for batch := range slices.Chunk(r.expiring(r.opts.Visibility), perRequest) {
 		for i, err := range r.changeVisibility(ctx, batch, 0) {
-			batch[i].lose(nil)
+			r.untrack(batch[i], nil)
 			if err != nil {
 				r.dispatcher.Log().WarnContext(ctx, "event not released: it is redelivered when its visibility ends", "queue", r.queue, "error", err)
 			}

@@ -12,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
 
+	"feedbox/application/relay"
 	"feedbox/infrastructure/consumer"
 )
 
@@ -112,9 +114,14 @@ func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, cause *cons
 	}, cause.Reason+": "+cause.Description())
 	attributes[AttributeDeadLetterReason] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &reason}
 	group, id := m.Attributes["MessageGroupId"], m.Attributes["MessageDeduplicationId"]
-	_, err = c.client.SendMessage(ctx, &sqs.SendMessageInput{
-		QueueUrl: &to, MessageBody: m.Body, MessageAttributes: attributes, MessageGroupId: &group, MessageDeduplicationId: &id,
-	})
+	letter := &sqs.SendMessageInput{QueueUrl: &to, MessageBody: m.Body, MessageAttributes: attributes, MessageGroupId: &group, MessageDeduplicationId: &id}
+	_, err = c.client.SendMessage(ctx, letter)
+	if refused, ok := errors.AsType[smithy.APIError](err); ok && ruleFor(refused.ErrorCode(), false).Class == relay.Refused {
+		// A message of the maximum size or with ten attributes has no room for the reason.
+		c.dispatcher.Log().WarnContext(ctx, "dead letter stored without its reason", "event", id, "reason", reason, "error", err)
+		letter.MessageAttributes = m.MessageAttributes
+		_, err = c.client.SendMessage(ctx, letter)
+	}
 	return err
 }
 

@@ -3,8 +3,10 @@ package sqs_test
 import (
 	"bytes"
 	"context"
+	"crypto/md5" //nolint:gosec // of the protocol
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -141,6 +143,142 @@ func TestFirstFailureIsLoggedWithCauseAndRemedy(t *testing.T) {
 				}, 10*time.Millisecond, c.reason, c.cause, c.advice)
 			})
 		})
+	}
+}
+
+// A handler must not run on when the visibility of its event has ended: another consumer handles it then.
+// A service that is silent when the visibility is extended leaves no error that would tell.
+func TestSilentExtensionsLoseTheMessageInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events, visibility, answers = 25, 30 * time.Second, 2 * time.Minute
+		received, began := 0, time.Now() // by the only receiver
+		service := operations{
+			"ReceiveMessage": func(*http.Request) (any, error) {
+				if received == events {
+					time.Sleep(20 * time.Second)
+				}
+				messages := []any{}
+				for ; received < events && len(messages) < 10; received++ {
+					messages = append(messages, message(fmt.Sprint("key-", received), fmt.Sprint(received), "{}"))
+				}
+				return map[string]any{"Messages": messages}, nil
+			},
+			"ChangeMessageVisibilityBatch": func(r *http.Request) (any, error) {
+				if time.Since(began) < answers {
+					return map[string]any{}, nil
+				}
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			},
+		}
+		var lost atomic.Int32
+		handler := func(ctx context.Context, e *consumer.Event) error {
+			<-ctx.Done()
+			if after := time.Since(began) - answers; after < 0 || after > visibility || !errors.Is(context.Cause(ctx), consumer.ErrLockLost) {
+				t.Errorf("the handler of event %s ends %v after the last answer: %v", e.ID, after, context.Cause(ctx))
+			}
+			lost.Add(1)
+			return ctx.Err()
+		}
+		o := &sqs.ConsumerOptions{Receivers: 1, Visibility: visibility, Options: consumer.Options{Concurrency: events, Logger: slog.New(slog.DiscardHandler)}}
+		c, err := sqs.NewConsumer(client("http://sqs.example", service), "http://sqs.example/1/q.fifo", handler, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		if err := c.Run(ctx); err != nil || lost.Load() != events {
+			t.Errorf("%d handlers have ended, want %d; %v", lost.Load(), events, err)
+		}
+	})
+}
+
+// A message may have the maximum size, so that its dead letter has no room for a reason. Its key must go on
+// all the same.
+func TestDeadLetterOfTheMaximumSizeIsStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 1 << 20
+		received := 0 // by the only receiver
+		var stored []string
+		service := operations{
+			"ReceiveMessage": func(*http.Request) (any, error) {
+				if received++; received > 1 {
+					time.Sleep(20 * time.Second)
+					return map[string]any{}, nil
+				}
+				return map[string]any{"Messages": []any{message("key", "1", strings.Repeat("x", limit)), message("key", "2", "{}")}}, nil
+			},
+			"GetQueueAttributes": func(*http.Request) (any, error) {
+				return map[string]any{"Attributes": map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:1:dead.fifo"}`}}, nil
+			},
+			"GetQueueUrl": func(*http.Request) (any, error) {
+				return map[string]any{"QueueUrl": "http://sqs.example/1/dead.fifo"}, nil
+			},
+			"SendMessage": func(r *http.Request) (any, error) {
+				var sent struct {
+					MessageBody, MessageDeduplicationID string
+					MessageAttributes                   map[string]struct{ DataType, StringValue string }
+				}
+				if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+					return nil, err
+				}
+				size := len(sent.MessageBody)
+				for name, value := range sent.MessageAttributes {
+					size += len(name) + len(value.DataType) + len(value.StringValue)
+				}
+				if size > limit {
+					return map[string]any{"__type": "com.amazonaws.sqs#InvalidParameterValue", "message": "Value for parameter MessageBody is invalid. Reason: Message must be shorter than 1048576 bytes."}, nil
+				}
+				stored = append(stored, sent.MessageDeduplicationID)
+				return map[string]any{"MessageId": "m", "MD5OfMessageBody": fmt.Sprintf("%x", md5.Sum([]byte(sent.MessageBody)))}, nil
+			},
+		}
+		handled := 0 // of one key
+		handler := func(_ context.Context, e *consumer.Event) error {
+			if e.ID == "1" {
+				return consumer.DeadLetter("broken", errors.New("cannot be handled"))
+			}
+			handled++
+			return nil
+		}
+		o := &sqs.ConsumerOptions{Receivers: 1, Options: consumer.Options{Logger: slog.New(slog.DiscardHandler)}}
+		c, err := sqs.NewConsumer(client("http://sqs.example", service), "http://sqs.example/1/q.fifo", handler, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if err := c.Run(ctx); err != nil || !slices.Equal(stored, []string{"1"}) || handled != 1 {
+			t.Errorf("within an hour, dead letters %q, the next event handled %d times; %v", stored, handled, err)
+		}
+	})
+}
+
+// operations is a service by the names of its operations. Others have an empty answer.
+type operations map[string]func(*http.Request) (any, error)
+
+func (o operations) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, name, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	var answer any = map[string]any{}
+	if operation := o[name]; operation != nil {
+		var err error
+		if answer, err = operation(r); err != nil {
+			return nil, err
+		}
+	}
+	status := http.StatusOK
+	if fault, _ := answer.(map[string]any); fault["__type"] != nil {
+		status = http.StatusBadRequest
+	}
+	body, err := json.Marshal(answer)
+	return &http.Response{StatusCode: status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(bytes.NewReader(body)), Request: r}, err
+}
+
+// message is a message as SQS sends it.
+func message(key, id, body string) map[string]any {
+	return map[string]any{
+		"MessageId": id, "ReceiptHandle": "receipt-" + id, "Body": body, "MD5OfBody": fmt.Sprintf("%x", md5.Sum([]byte(body))),
+		"Attributes": map[string]string{"MessageGroupId": key, "MessageDeduplicationId": id, "ApproximateReceiveCount": "1"},
 	}
 }
 
