@@ -94,10 +94,11 @@ func TestRetryAfterPausesEveryKey(t *testing.T) {
 		"seconds": func() string { return "90" },
 		"date":    func() string { return time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat) },
 		"capped":  func() string { return "99999999" },
+		"huge":    func() string { return "99999999999999999999" },
 	} {
 		for _, status := range []int{429, 503} {
 			want := 90 * time.Second
-			if name == "capped" {
+			if name == "capped" || name == "huge" {
 				want = time.Hour
 			}
 			var mu sync.Mutex
@@ -129,6 +130,44 @@ func TestRetryAfterPausesEveryKey(t *testing.T) {
 			})
 		}
 	}
+}
+
+// An answer to a request that was sent before the receiver asked to wait does not end the wait.
+func TestRetryAfterOutlastsRequestsUnderWay(t *testing.T) {
+	var mu sync.Mutex
+	limited := false
+	bubble(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
+		switch r.Header.Get("Webhook-Id") {
+		case "slow-1":
+			time.Sleep(time.Second) // of the bubble: the answer arrives after that to limited
+		case "limited-1":
+			mu.Lock()
+			first := !limited
+			limited = true
+			mu.Unlock()
+			if first {
+				w.Header().Set("Retry-After", "90")
+				w.WriteHeader(http.StatusTooManyRequests)
+			}
+		}
+	}, func(t *testing.T, s *Sender) {
+		began := time.Now()
+		var keys sync.WaitGroup
+		for key, c := range map[string]struct{ start, least time.Duration }{
+			"slow": {0, time.Second}, "limited": {500 * time.Millisecond, 90 * time.Second}, "other": {2 * time.Second, 90 * time.Second},
+		} {
+			keys.Go(func() {
+				time.Sleep(c.start)
+				if err := handle(t, s, time.Hour, event(key, 1)); err != nil {
+					t.Errorf("key %s: %v", key, err)
+				}
+				if done := time.Since(began); done < c.least || done > c.least+5*time.Second {
+					t.Errorf("key %s was accepted after %s, want %s", key, done, c.least)
+				}
+			})
+		}
+		keys.Wait()
+	})
 }
 
 // A receiver that asks to wait for no time is not sent to in a busy loop.

@@ -15,6 +15,7 @@ type receiver struct {
 	answered uint64            // events accepted or refused
 	failing  map[string]uint64 // answered at the last failure of each key
 	until    time.Time         // end of the pause; zero = closed
+	asked    time.Time         // end of the wait that the receiver asked for; zero = none
 	opened   time.Time         // start of the pause
 	cause    error             // of the pause
 	probes   int               // failed ones of this pause
@@ -62,13 +63,14 @@ func (r *receiver) admit() admission {
 	return a
 }
 
-// answer records that the receiver accepted or refused an event.
+// answer records that the receiver accepted or refused an event. It does not end a wait that the receiver
+// asked for, because the request was sent before.
 func (r *receiver) answer(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.answered++
 	delete(r.failing, key)
-	if !r.until.IsZero() {
+	if !r.until.IsZero() && !time.Now().Before(r.asked) {
 		r.log.Info("push resumed: the receiver answers", "paused", time.Since(r.opened).Round(time.Millisecond))
 		r.until, r.probes = time.Time{}, 0
 		r.wake()
@@ -80,6 +82,9 @@ func (r *receiver) answer(key string) {
 func (r *receiver) throttle(t time.Time, err error) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if t.After(r.asked) {
+		r.asked = t
+	}
 	if least := r.next(); least.After(t) {
 		t = least
 	}

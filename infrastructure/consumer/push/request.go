@@ -145,7 +145,7 @@ func (s *Sender) judge(answer *http.Response, body []byte, p *consumer.Policy) e
 
 // retryAfter reads the header, which is a number of seconds or a date.
 func retryAfter(value string, now time.Time) (until time.Time, given bool) {
-	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31); err == nil {
+	if seconds, err := strconv.ParseUint(strings.TrimSpace(value), 10, 31); err == nil || errors.Is(err, strconv.ErrRange) {
 		until = now.Add(time.Duration(seconds) * time.Second)
 	} else if until, err = http.ParseTime(value); err != nil {
 		return time.Time{}, false
