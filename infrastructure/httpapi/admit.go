@@ -10,7 +10,8 @@ import (
 	"feedbox/infrastructure/httpapi/limit"
 )
 
-// admit authenticates a request and checks the scope and the rate of its principal.
+// admit authenticates a request and checks the rate and the scope of its principal. The rate is first,
+// because refusals cost work and log lines too.
 func (s *Server) admit(r *http.Request, scope auth.Scope) error {
 	principal, err := s.options.Auth.Authenticate(r.Context(), r)
 	if err != nil {
@@ -18,17 +19,19 @@ func (s *Server) admit(r *http.Request, scope auth.Scope) error {
 	}
 	x := stateOf(r.Context())
 	x.principal = principal
+	if principal.ID != auth.Anonymous {
+		limit.Identify(r.Context(), principal.ID)
+		if err := s.take(principal.ID); err != nil {
+			return err
+		}
+	}
 	if !principal.May(scope) {
 		return &requestError{
 			status: http.StatusForbidden, code: "insufficient_scope", detail: "this needs the permission " + scope.Name,
 			header: http.Header{"Www-Authenticate": {s.options.Auth.Challenge() + ` error="insufficient_scope", scope="` + scope.Name + `"`}},
 		}
 	}
-	if principal.ID == auth.Anonymous {
-		return nil
-	}
-	limit.Identify(r.Context(), principal.ID)
-	return s.take(principal.ID)
+	return nil
 }
 
 // enter takes a place among the requests in flight, at most once, and protects the connection.

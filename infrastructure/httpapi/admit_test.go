@@ -230,3 +230,18 @@ func TestRequestsBeyondCapacityAreRefused(t *testing.T) {
 		t.Errorf("after the overload: %d", got.status)
 	}
 }
+
+// A caller without the permission has a rate too, and the log of its refusals is bounded by it.
+func TestRefusalForAPermissionSpendsTheRateOfTheCaller(t *testing.T) {
+	a := start(t, &httpapi.Options{Auth: apiKeys(t), RateLimit: 0.01, RateBurst: 3})
+	for i := range 5 {
+		got := a.do(http.MethodPost, "/api/contacts", jane, "x-api-key", "rkey")
+		want := 403
+		if i >= 3 {
+			want = 429
+		}
+		if got.status != want {
+			t.Errorf("request %d: %d, want %d", i+1, got.status, want)
+		}
+	}
+}

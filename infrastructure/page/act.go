@@ -169,7 +169,7 @@ func (h *actHandler) back(r *http.Request, values url.Values) string {
 
 // do checks a confirmation and starts the act.
 func (h *actHandler) do(w http.ResponseWriter, r *http.Request) {
-	if refused := h.page.form(w, r); refused != nil {
+	if refused := h.page.form(w, r, maxForm); refused != nil {
 		h.page.refuse(w, r, refused)
 		return
 	}

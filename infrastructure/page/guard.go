@@ -35,6 +35,9 @@ func guardHeaders(w http.ResponseWriter) {
 // document of an event.
 const maxForm = 4 << 20
 
+// maxSignIn bounds the forms that are read from anyone: a credential and an address.
+const maxSignIn = 64 << 10
+
 // guard refuses requests that another site made the browser send.
 func (p *Page) guard(r *http.Request) *Refusal {
 	if _, open := p.options.Auth.(auth.Open); (open || p.local.Load()) && !hostguard.Allows(r.Host, p.options.AllowedHosts...) {
@@ -82,9 +85,9 @@ func (p *Page) fill(r *http.Request, rendered []byte) []byte {
 	return bytes.ReplaceAll(rendered, []byte(p.blank), []byte(p.tokenOf(r)))
 }
 
-// form reads the body of a POST and checks its token.
-func (p *Page) form(w http.ResponseWriter, r *http.Request) *Refusal {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+// form reads the body of a POST, of most bytes at most, and checks its token.
+func (p *Page) form(w http.ResponseWriter, r *http.Request, most int64) *Refusal {
+	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if err := r.ParseForm(); err != nil {
 		return &Refusal{Status: http.StatusBadRequest, Title: "The form could not be read", Detail: err.Error(), Next: "Load the page again."}
 	}

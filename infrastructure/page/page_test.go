@@ -597,3 +597,84 @@ func TestLiveViewStreamsChanges(t *testing.T) {
 		t.Errorf("the stream did not end cleanly: %v", err)
 	}
 }
+
+// A browser ends a line of a stream at a carriage return too. A text of others, such as the error of a
+// receiver, must not begin an event of its own.
+func TestCarriageReturnInAContentBeginsNoEvent(t *testing.T) {
+	const hostile = "a\r\revent: process\rdata: other\r\rb"
+	for name, data := range map[string]func(*http.Request) (any, error){
+		"content": func(*http.Request) (any, error) { return hostile, nil },
+		"trouble": func(*http.Request) (any, error) { return nil, errors.New(hostile) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, func(o *page.Options) {
+				o.Sections[0].Templates = fstest.MapFS{"counter.html": {Data: []byte(`<p>{{.Data}}</p><i id="h"></i>`)}}
+				o.Sections[0].Views[0].Data = data
+			})
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/ops/", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Accept", "text/event-stream")
+			reply, err := s.Client().Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reply.Body.Close()
+			var stream []byte
+			for part := make([]byte, 4096); !bytes.Contains(stream, []byte("rb")) && !bytes.Contains(stream, []byte("b</p>")) && err == nil; {
+				var n int
+				n, err = reply.Body.Read(part)
+				stream = append(stream, part[:n]...)
+				if bytes.HasSuffix(stream, []byte("\n\n")) && bytes.Count(stream, []byte("event: "+name)) > 0 {
+					break
+				}
+			}
+			// Lines of a stream end at CR LF, LF or CR (HTML standard, section 9.2.5).
+			var events []string
+			for line := range strings.SplitSeq(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(stream)), "\n") {
+				if kind, ok := strings.CutPrefix(line, "event: "); ok {
+					events = append(events, kind)
+				}
+			}
+			if got := strings.Join(events, " "); got != "process "+name {
+				t.Errorf("the browser sees the events %q in %q", got, stream)
+			}
+		})
+	}
+}
+
+// One person who signs in again and again must not sign out the others.
+func TestSessionsOfOnePersonDoNotEndThoseOfOthers(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
+	ann := s.signedIn(t, "ann")
+	bea := s.Client()
+	token := s.tokenFor(t, bea)
+	bea.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	for range 1001 {
+		if status, body := s.as(t, bea, "/ops/sign-in", url.Values{"credential": {"bea-key"}, "token": {token}}); status != http.StatusSeeOther {
+			t.Fatalf("sign-in: %d %s", status, body)
+		}
+	}
+	if status, _ := s.as(t, ann, "/ops/sign-out", url.Values{"token": {"stale"}}); status != http.StatusForbidden {
+		t.Fatalf("a stale token: %d", status)
+	}
+	reply, err := ann.Get(s.URL + "/ops/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = reply.Body.Close()
+	if reply.StatusCode != http.StatusOK {
+		t.Errorf("after 1001 sign-ins of another person, ann gets %d", reply.StatusCode)
+	}
+}
+
+// The form for sign-in is read from anyone, so it must be short.
+func TestLongSignInFormIsRefused(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
+	token := s.tokenFor(t, s.Client())
+	form := url.Values{"credential": {strings.Repeat("x", 1<<20)}, "token": {token}}
+	if status, body := s.as(t, s.Client(), "/ops/sign-in", form); status != http.StatusBadRequest || !strings.Contains(body, "could not be read") {
+		t.Errorf("a form of 1 MB without a caller is answered with %d", status)
+	}
+}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"html/template"
@@ -37,7 +38,7 @@ const (
 )
 
 type session struct {
-	id            string
+	id, owner     string // the owner is the id of a caller
 	header, value string
 	until         time.Time
 	expiry        *time.Timer   // removes it, because it has a credential
@@ -75,23 +76,32 @@ func (s *sessions) credential(r *http.Request) *http.Request {
 	return r
 }
 
-// add starts a session. At the limit it evicts the oldest one.
+// add starts a session. At the limit it evicts the oldest one of the owner with most, because nobody
+// must end the sessions of others.
 func (s *sessions) add(one *session) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.byID) >= maxSessions {
-		var oldest string
-		for id, other := range s.byID {
-			if oldest == "" || other.until.Before(s.byID[oldest].until) {
-				oldest = id
-			}
-		}
-		s.end(oldest)
+		s.end(s.oldestOfMost(one.owner))
 	}
 	one.id, one.ended = rand.Text(), make(chan struct{})
 	one.expiry = time.AfterFunc(time.Until(one.until), func() { s.remove(one.id) })
 	s.byID[one.id] = one
 	return one.id
+}
+
+// oldestOfMost returns the session to evict for a new one. The caller must hold the mutex.
+func (s *sessions) oldestOfMost(newcomer string) (best string) {
+	owned := map[string]int{newcomer: 1}
+	for _, one := range s.byID {
+		owned[one.owner]++
+	}
+	for id, one := range s.byID {
+		if kept := s.byID[best]; kept == nil || cmp.Or(owned[kept.owner]-owned[one.owner], one.until.Compare(kept.until)) < 0 {
+			best = id
+		}
+	}
+	return best
 }
 
 func (s *sessions) remove(id string) {
@@ -157,7 +167,7 @@ func (p *Page) signInPage(w http.ResponseWriter, r *http.Request, status int, wr
 }
 
 func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
-	if refused := p.form(w, r); refused != nil {
+	if refused := p.form(w, r, maxSignIn); refused != nil {
 		p.refuse(w, r, refused)
 		return
 	}
@@ -167,16 +177,18 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	try := r.Clone(r.Context())
 	try.Header.Set(one.header, one.value)
-	if _, err := p.options.Auth.Authenticate(r.Context(), try); err != nil {
+	who, err := p.options.Auth.Authenticate(r.Context(), try)
+	if err != nil {
 		p.askToSignIn(w, r, http.StatusUnauthorized, err)
 		return
 	}
+	one.owner = who.ID
 	http.SetCookie(w, p.cookie(r, p.sessions.add(one), int(sessionLife.Seconds())))
 	http.Redirect(w, r, p.back(r.PostForm.Get("back")), http.StatusSeeOther)
 }
 
 func (p *Page) signOut(w http.ResponseWriter, r *http.Request) {
-	if refused := p.form(w, r); refused != nil {
+	if refused := p.form(w, r, maxSignIn); refused != nil {
 		p.refuse(w, r, refused)
 		return
 	}

@@ -67,6 +67,10 @@ const (
 	keepAlive = 15 * time.Second
 )
 
+// lineEnds makes all line ends of a stream one: browsers accept three, so a carriage return in a text
+// would begin a line, and with it an event, that others have written.
+var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 func streamWanted(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
@@ -101,8 +105,8 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 	send := func(event string, data []byte) error {
 		var message bytes.Buffer
 		fmt.Fprintf(&message, "event: %s\n", event)
-		for line := range bytes.SplitSeq(data, []byte("\n")) {
-			fmt.Fprintf(&message, "data: %s\n", bytes.TrimSuffix(line, []byte("\r")))
+		for line := range strings.SplitSeq(lineEnds.Replace(string(data)), "\n") {
+			fmt.Fprintf(&message, "data: %s\n", line)
 		}
 		message.WriteByte('\n')
 		if _, err := w.Write(message.Bytes()); err != nil {

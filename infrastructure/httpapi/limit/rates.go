@@ -31,12 +31,13 @@ func NewRates(perSecond float64, burst int) *Rates {
 // wait for the next one.
 func (l *Rates) Take(key string) time.Duration {
 	now := time.Now()
-	reservation := l.bucket(key, now).ReserveN(now, 1)
-	wait := reservation.DelayFrom(now)
-	if wait > 0 {
-		reservation.CancelAt(now)
+	bucket := l.bucket(key, now)
+	// A reservation that is cancelled while another one is made would not get its token back.
+	if bucket.AllowN(now, 1) {
+		return 0
 	}
-	return wait
+	missing := 1 - bucket.TokensAt(now)
+	return max(1, time.Duration(missing/float64(l.limit)*float64(time.Second)))
 }
 
 func (l *Rates) bucket(key string, now time.Time) *rate.Limiter {

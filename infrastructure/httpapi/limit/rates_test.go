@@ -2,6 +2,7 @@ package limit
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,4 +119,23 @@ func TestSamplerCountsTheLinesLeftOut(t *testing.T) {
 			t.Error("lines are counted twice")
 		}
 	})
+}
+
+// A refused request spends nothing, also beside others. Otherwise a caller that sends too many at once
+// would wait for those that were refused.
+func TestConcurrentRefusalsSpendNothing(t *testing.T) {
+	l := NewRates(0.001, 1)
+	l.Take("a")
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 50_000 {
+				l.Take("a")
+			}
+		})
+	}
+	all.Wait()
+	if wait := l.Take("a"); wait > 1000*time.Second {
+		t.Errorf("waits %v for one token, want at most 1000 s", wait)
+	}
 }
