@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
 	"feedbox/infrastructure/httpapi/limit"
 )
 
@@ -26,9 +27,11 @@ const (
 	// partialMax limits the bytes of incomplete messages. Above it the connection is closed.
 	partialMax = 32 << 20
 	// owedMax limits the bytes of replies that wait for a receiver's credit. Above it requests
-	// are refused.
+	// are refused, above twice as much without a reply, which has an id of the peer's choice.
 	owedMax = 16 << 20
 )
+
+var errTooManyReplies = &broker.Error{Condition: broker.ServerBusy, Description: "Too many replies wait for the receiver's credit."}
 
 // conn is one AMQP connection.
 //

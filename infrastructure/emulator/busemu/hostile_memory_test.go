@@ -8,11 +8,13 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
+	"feedbox/infrastructure/emulator/busemu/internal/broker"
 )
 
 // inUse returns the memory of the process's objects and stacks, including garbage.
@@ -275,4 +277,47 @@ func TestEndlessMessages(t *testing.T) {
 			works(t, srv)
 		})
 	})
+}
+
+// TestTokenFlood: a peer without a key that sends long requests for tokens, without credit for the
+// replies, takes bounded memory. A reply has the id of its request, which the peer chooses.
+func TestTokenFlood(t *testing.T) {
+	srv := startT(t, queues("q", "other"))
+	p := newPeer(t, srv)
+	b := amqp.AppendProtocolHeader(nil, amqp.ProtocolSASL)
+	b = amqp.AppendFrame(b, amqp.FrameSASL, 0, &amqp.SASLInit{Mechanism: "ANONYMOUS"})
+	b = amqp.AppendProtocolHeader(b, amqp.ProtocolAMQP)
+	p.write(amqp.AppendFrame(b, amqp.FrameAMQP, 0, &amqp.Open{ContainerID: "peer", MaxFrameSize: 65536, ChannelMax: 65535}))
+	p.send(0, &amqp.Begin{IncomingWindow: 5000, OutgoingWindow: 5000, HandleMax: 4294967295})
+	p.attachSender(0, "$cbs")
+	p.attachReceiver(1, "$cbs")
+	p.expect(amqp.CodeAttach)
+	p.expect(amqp.CodeAttach)
+	var props amqp.Properties
+	props.SetText(amqp.MessageID, strings.Repeat("i", 200<<10))
+	w := amqp.BeginMapSection(props.Append(nil), amqp.CodeApplicationProperties)
+	w.String("operation", "put-token")
+	request := amqp.AppendValueSection(w.Finish(), "")
+	bounded(t, 96<<20, func() {
+		for id := range uint32(900) {
+			for rest := request; len(rest) > 0; {
+				part := rest[:min(len(rest), 60<<10)]
+				rest = rest[len(part):]
+				p.send(0, &amqp.Transfer{DeliveryID: amqp.Some(id), DeliveryTag: []byte{1}, MessageFormat: amqp.Some(uint32(0)), More: len(rest) > 0}, part...)
+			}
+		}
+		works(t, srv)
+	})
+	for settled := uint32(0); settled < 900; {
+		d := p.expect(amqp.CodeDisposition).(*amqp.Disposition)
+		settled += d.Last.Or(d.First) - d.First + 1
+		state, err := amqp.DecodeState(d.State)
+		check(t, err)
+		if state.Error != nil && state.Error.Condition != amqp.Symbol(broker.ServerBusy) {
+			t.Fatalf("settled with %+v", state)
+		}
+		if settled == 900 && state.Error == nil {
+			t.Error("no request was refused")
+		}
+	}
 }

@@ -104,6 +104,10 @@ func (l *incomingLink) accept(message []byte) {
 		l.finishNow(&broker.Error{Condition: broker.NotImplemented, Description: "Requests in a transaction are not supported by this emulator."})
 		return
 	}
+	if l.request != nil && l.s.c.owed.Load() > 2*owedMax {
+		l.finishNow(errTooManyReplies)
+		return
+	}
 	if l.request != nil {
 		l.finishNow(nil)
 		l.request.handleRequest(l.s, message)

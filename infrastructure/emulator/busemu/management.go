@@ -69,7 +69,7 @@ func (n *managementNode) handleRequest(s *session, message []byte) {
 		return
 	}
 	if s.c.owed.Load() > owedMax {
-		m.fail(&broker.Error{Condition: broker.ServerBusy, Description: "Too many replies wait for the receiver's credit."})
+		m.fail(errTooManyReplies)
 		return
 	}
 	if _, ok := n.ns.credits.take(managementCredits); !ok {

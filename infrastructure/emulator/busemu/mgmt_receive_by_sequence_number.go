@@ -23,9 +23,16 @@ func mgmtReceiveBySequenceNumber(m *mgmtCall) {
 		m.badRequest("sequence-numbers")
 		return
 	}
-	o := broker.SequenceOptions{Sequences: numbers, Mode: broker.ReceiveAndDelete, Session: m.sessionID()}
-	if m.integer("receiver-settle-mode") == 1 {
+	o := broker.SequenceOptions{Sequences: numbers, Session: m.sessionID()}
+	v, _ := m.body.Get("receiver-settle-mode")
+	switch mode, ok := amqp.Integer(v); {
+	case ok && mode == 0:
+		o.Mode = broker.ReceiveAndDelete
+	case ok && mode == 1:
 		o.Mode = broker.PeekLock
+	default: // a guess could lose the messages
+		m.badRequest("receiver-settle-mode")
+		return
 	}
 	m.broker().ReceiveBySequence(m.node.path, o, func(found []broker.Delivery, err error) {
 		if err != nil {

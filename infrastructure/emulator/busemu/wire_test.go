@@ -291,3 +291,38 @@ func TestExpiredToken(t *testing.T) {
 		_ = conn.Close()
 	})
 }
+
+// TestReceiveBySequenceNumberNeedsItsMode: a request for deferred messages that does not say how they
+// are settled is refused. To guess "receive and delete" would lose them.
+func TestReceiveBySequenceNumberNeedsItsMode(t *testing.T) {
+	bubble(t, queues("q"), func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		check(t, srv.Send(ctx, "q", Message{ID: "a"}))
+		r := must(client.NewReceiverForQueue("q", nil))(t)
+		m := must(r.ReceiveMessages(ctx, 1, nil))(t)
+		check(t, r.DeferMessage(ctx, m[0], nil))
+		conn, session := dial(ctx, t, srv, nil)
+		replies := must(session.NewReceiver(ctx, "q/$management", &goamqp.ReceiverOptions{TargetAddress: "replies"}))(t)
+		requests := must(session.NewSender(ctx, "q/$management", nil))(t)
+		for _, mode := range []any{nil, uint32(2), "1", int32(-1)} {
+			body := map[string]any{"sequence-numbers": []int64{*m[0].SequenceNumber}}
+			if mode != nil {
+				body["receiver-settle-mode"] = mode
+			}
+			to := "replies"
+			check(t, requests.Send(ctx, &goamqp.Message{
+				Properties:            &goamqp.MessageProperties{MessageID: "1", ReplyTo: &to},
+				ApplicationProperties: map[string]any{"operation": "com.microsoft:receive-by-sequence-number"},
+				Value:                 body,
+			}, nil))
+			reply := must(replies.Receive(ctx, nil))(t)
+			check(t, replies.AcceptMessage(ctx, reply))
+			if status := reply.ApplicationProperties["statusCode"]; status != int32(400) {
+				t.Errorf("mode %v: status %v, want 400", mode, status)
+			}
+			if left := must(srv.Peek("q", 10))(t); len(left) != 1 || left[0].State != "deferred" {
+				t.Fatalf("mode %v: the message is lost: %v", mode, left)
+			}
+		}
+		_ = conn.Close()
+	})
+}
