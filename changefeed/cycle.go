@@ -16,6 +16,7 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	if len(seen.refused) > 0 {
 		return 0, &RefusedError{Leases: seen.refused}
 	}
+	r.findInfo(ctx, &seen)
 	now := r.clock.Now()
 	if wait, missing := r.gaps.infoMissing(seen, now); missing && r.initialized() {
 		return wait, nil

@@ -27,13 +27,13 @@ func newFaultyStore(t testing.TB) (*faultyStore, *env) {
 	d := &faultyStore{mapStore: mapStore{records: map[string]Record{}}, fail: map[string]error{}}
 	c := &manualClock{now: time.Unix(1000, 0).UTC()}
 	o, err := (&Options{Host: "a", Clock: c, Now: c.Now, Observer: &Observer{
-		LeaseAcquired:  func(e LeaseAcquired) { d.events = append(d.events, e) },
-		LeaseError:     func(e LeaseError) { d.events = append(d.events, e) },
-		RangeStuck:     func(e RangeStuck) { d.events = append(d.events, e) },
-		RangeRecovered: func(e RangeRecovered) { d.events = append(d.events, e) },
-		RangeSplit:     func(e RangeSplit) { d.events = append(d.events, e) },
-		GapRepaired:    func(e GapRepaired) { d.events = append(d.events, e) },
-		DuplicateHost:  func(e DuplicateHost) { d.events = append(d.events, e) },
+		LeaseAcquired:  func(e LeaseAcquired) { d.see(e) },
+		LeaseError:     func(e LeaseError) { d.see(e) },
+		RangeStuck:     func(e RangeStuck) { d.see(e) },
+		RangeRecovered: func(e RangeRecovered) { d.see(e) },
+		RangeSplit:     func(e RangeSplit) { d.see(e) },
+		GapRepaired:    func(e GapRepaired) { d.see(e) },
+		DuplicateHost:  func(e DuplicateHost) { d.see(e) },
 	}}).resolve(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +42,12 @@ func newFaultyStore(t testing.TB) (*faultyStore, *env) {
 		store: d, opts: o, clock: c, obs: o.Observer, ids: recordIDs{prefix: "p"},
 		self: "a/1", incarnation: "1", relist: newSignal(),
 	}
+}
+
+func (d *faultyStore) see(event any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.events = append(d.events, event)
 }
 
 // ask begins a request and returns the error to fail with.

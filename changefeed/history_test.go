@@ -343,3 +343,46 @@ func TestContainerCreatedAgainIsReadFromItsBeginning(t *testing.T) {
 		}
 	})
 }
+
+// A range that is held because changes were lost is still held after its lease was lost, too: the
+// position that is remembered is the one after the lost changes.
+func TestEmptiedLeaseStoreKeepsTheRangeHeld(t *testing.T) {
+	for name, lose := range map[string]func(*memfeed.Container){
+		"failover": func(c *memfeed.Container) { c.FailOver(40) },
+		"restore":  func(c *memfeed.Container) { c.Restore(10) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, 1)
+				a := w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{}})
+				w.put(50, 5)
+				eventually(t, 10*time.Second, "delivered", func() bool { return w.got.count() == 50 })
+				time.Sleep(time.Minute)
+				lose(w.feed)
+				time.Sleep(time.Minute)
+				w.put(30, 5)
+				time.Sleep(10 * time.Minute)
+				if l := a.Lag(); len(l) != 1 || l[0].Unknown != changefeed.UnknownLost || w.got.count() != 50 {
+					t.Fatalf("%d deliveries, lag %+v; want 50, and the range held", w.got.count(), l)
+				}
+				records, err := w.store.List(t.Context(), "")
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, r := range records {
+					for {
+						fresh, err := w.store.Read(t.Context(), r.ID)
+						if err != nil || w.store.Delete(t.Context(), r.ID, fresh.ETag) == nil {
+							break
+						}
+					}
+				}
+				eventually(t, 10*time.Minute, "leases again", func() bool { return w.owners()["a"] == 1 })
+				time.Sleep(10 * time.Minute)
+				if l := a.Lag(); len(l) != 1 || l[0].Unknown != changefeed.UnknownLost || w.got.count() != 50 {
+					t.Errorf("%d deliveries, lag %q known %t of %d; want 50, and the range held as before", w.got.count(), l[0].Unknown, l[0].Known, l[0].Transactions)
+				}
+			})
+		})
+	}
+}

@@ -28,6 +28,21 @@ func (r *run) initialize(ctx context.Context, seen listing) (done bool, err erro
 	return true, nil
 }
 
+// findInfo reads the info record if the listing lacks it, because a listing is no proof that a record
+// is gone. Without it nothing would be balanced.
+func (r *run) findInfo(ctx context.Context, seen *listing) {
+	if seen.info != nil || !r.initialized() {
+		return
+	}
+	switch info, err := readLease(ctx, r.store, r.ids.info()); {
+	case err == nil:
+		seen.info = &info
+		r.reportError("", "list", fmt.Errorf("%s exists, and the listing lacks it", info.ID))
+	case !errors.Is(err, ErrNotFound):
+		r.reportError("", "list", err)
+	}
+}
+
 // Up to atOnce first leases are created in one round of requests, so any host completes them.
 // A host creates more in about perFirstLease each: two writes of some 8 ms, 32 at a time.
 const (
@@ -74,17 +89,27 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 	if err != nil {
 		return fmt.Errorf("list ranges: %w", err)
 	}
+	known := r.gaps.known()
 	var ranges []FeedRange
+	var lost []Lease
 	for _, gap := range inspectTiling(r.opts.Scope, seen.leases).gaps {
-		parts, whole := cut(gap, physical)
-		if !whole {
-			return fmt.Errorf("the physical ranges %v do not cover %s", physical, gap)
+		remembered, rest := recall(gap, known)
+		lost = append(lost, remembered...)
+		for _, gap := range rest {
+			parts, whole := cut(gap, physical)
+			if !whole {
+				return fmt.Errorf("the physical ranges %v do not cover %s", physical, gap)
+			}
+			ranges = append(ranges, parts...)
 		}
-		ranges = append(ranges, parts...)
+	}
+	// Not as children of the info record, which would not be held any more if they were before.
+	if err := inParallel(len(lost), func(i int) error { return r.gaps.create(ctx, lost[i]) }); err != nil {
+		return fmt.Errorf("create lost leases: %w", err)
 	}
 	info := Lease{ID: r.ids.info(), Version: 1, State: LeaseSplit, Timestamp: r.opts.Now()}
 	histories := map[string]bool{}
-	for _, l := range r.gaps.known() { // of lost leases: epochs must not start again from zero
+	for _, l := range known { // of lost leases: epochs must not start again from zero
 		info.Epoch, info.History = max(info.Epoch, l.Epoch), l.History
 		histories[l.History] = true
 	}
@@ -94,7 +119,7 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 	if scope := scopeName(r.opts.Scope); scope != "" {
 		info.properties = map[string]string{propScope: scope}
 	}
-	children, since, err := r.startPositions(ctx, ranges)
+	children, since, err := r.startPositions(ctx, ranges, len(known) > 0)
 	if err != nil {
 		return err
 	}
@@ -104,6 +129,9 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 	switch {
 	case errors.Is(err, ErrExists):
 		r.initializes = false
+		if gone := r.gaps.infoGone; !gone.IsZero() && r.clock.Now().Sub(gone) >= r.opts.Expiry {
+			return fmt.Errorf("%s exists, and listings still lack it", info.ID)
+		}
 		return nil // the next listing contains it
 	case err != nil:
 		return fmt.Errorf("create %s: %w", info.ID, err)
@@ -120,28 +148,20 @@ func newHistory() string { return rand.Text()[:13] }
 const startMargin = time.Hour
 
 // startPositions resolves Options.Start for the first leases. since is the start position
-// of a range whose lease and position are lost later.
-func (r *run) startPositions(ctx context.Context, children []FeedRange) (placed []RangeToken, since time.Time, err error) {
+// of a range whose lease and position are lost later. A run that was initialized before and finds
+// the store emptied begins what it does not remember at the beginning, because redelivery is better
+// than loss.
+func (r *run) startPositions(ctx context.Context, children []FeedRange, emptied bool) (placed []RangeToken, since time.Time, err error) {
 	start := r.opts.Start
 	since = start.since
-	// A run that was initialized before and finds the store emptied continues from the
-	// positions it remembers. Otherwise it would skip the changes since then.
-	known := r.gaps.known()
-	recalled := len(known) > 0
-	if recalled {
+	if emptied {
 		start = Start{}
-		for _, l := range known {
-			start.tokens = append(start.tokens, l.position())
-		}
 	} else if start.now {
 		since = r.opts.Now().Add(-startMargin)
 	}
 	parts := make([][]RangeToken, len(children))
 	err = inParallel(len(children), func(i int) (err error) {
 		parts[i], err = start.place(ctx, r.feed, children[i])
-		if recalled && err != nil {
-			parts[i], err = []RangeToken{{Range: children[i]}}, nil // from the beginning, because redelivery is better than loss
-		}
 		return err
 	})
 	return slices.Concat(parts...), since, err

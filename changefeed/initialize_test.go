@@ -40,7 +40,7 @@ func TestInfoRecordDecidesFirstLeases(t *testing.T) {
 		"beside leases that are there": {there: []FeedRange{rng("", "10")}, want: Lease{Children: begin(time.Time{}, rng("10", "20"), rng("20", "FF"))}},
 		"of leases that are remembered in part": {
 			start: FromNow(), remembered: []Lease{{Range: rng("", "20"), Continuation: `"5"`, Epoch: 6}, {Range: rng("20", "30"), Continuation: `"8"`, Epoch: 3}},
-			want: Lease{Epoch: 6, Children: []RangeToken{{Range: rng("", "20"), Continuation: `"5"`}, {Range: rng("20", "FF")}}},
+			want: Lease{Epoch: 6, Children: []RangeToken{{Range: rng("30", "FF")}}},
 		},
 	} {
 		d, e := newFaultyStore(t)
@@ -59,6 +59,11 @@ func TestInfoRecordDecidesFirstLeases(t *testing.T) {
 			t.Errorf("%s: done %t, error %v", name, done, err)
 		}
 		tt.want.ID, tt.want.Version, tt.want.State, tt.want.Timestamp = "p.info", 1, LeaseSplit, e.clock.Now()
+		for _, lost := range tt.remembered { // they continue, and are no children of the record
+			if l := d.stored(t, e.ids.lease(lost.Range)); l.State != LeaseLive || l.position() != lost.position() || l.Epoch != lost.Epoch {
+				t.Errorf("%s: the lease is %+v, want it live as %+v", name, l, lost)
+			}
+		}
 		slices.SortFunc(d.created, func(a, b Record) int { return strings.Compare(b.ID, a.ID) })
 		info, err := decodeLease(d.created[0])
 		if info.Token = ""; (info.History == "") != (tt.want.History == "") { // it has no range; new histories are random
@@ -67,7 +72,7 @@ func TestInfoRecordDecidesFirstLeases(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(info, tt.want) {
 			t.Errorf("%s: the info record was made as\n%+v, error %v, want\n%+v", name, info, err, tt.want)
 		}
-		if d.stored(t, "p.info").State != LeaseDone || len(d.records) != 1+len(tt.there)+len(tt.want.Children) {
+		if d.stored(t, "p.info").State != LeaseDone || len(d.records) != 1+len(tt.there)+len(tt.remembered)+len(tt.want.Children) {
 			t.Errorf("%s: there are %v", name, slices.Sorted(maps.Keys(d.records)))
 		}
 		for _, c := range tt.want.Children {

@@ -1,6 +1,7 @@
 package changefeed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -54,7 +55,8 @@ func unknown(err error) Unknown {
 type lagState struct {
 	known    bool
 	at       time.Time // of the last reply, by the wall clock
-	endLSN   int64     // the highest one reported by the service
+	term     string    // Page.Term of the last reply
+	endLSN   int64     // the highest one reported by the service in this term
 	readLSN  int64     // of the last item read and not dropped
 	caughtUp bool      // the last read returned nothing new
 	lastTS   int64     // time of the last item read
@@ -65,7 +67,11 @@ type lagState struct {
 
 func (s *lagState) read(p *Page) {
 	s.known, s.err = true, nil
-	s.caughtUp = p.CaughtUp
+	if p.Term != "" && p.Term != s.term {
+		s.term, s.endLSN = p.Term, 0
+	}
+	// A replica that ends before the end that was reported is delayed.
+	s.caughtUp = p.CaughtUp && (p.EndLSN == 0 || p.EndLSN >= s.endLSN)
 	s.endLSN = max(s.endLSN, p.EndLSN)
 	s.withheld = Page{Withheld: p.Withheld, WithheldSince: p.WithheldSince}
 	if lsn, changed := p.last(); lsn > 0 {
@@ -73,7 +79,7 @@ func (s *lagState) read(p *Page) {
 		s.endLSN = max(s.endLSN, lsn)
 	}
 	if p.CaughtUp {
-		s.readLSN = max(s.readLSN, s.endLSN)
+		s.readLSN = max(s.readLSN, cmp.Or(p.EndLSN, s.endLSN))
 	}
 }
 
@@ -104,6 +110,7 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 	wall := d.opts.Now()
 	lag := RangeLag{Lease: d.keeper.snapshot(), Read: state.at}
 	more := !state.caughtUp && state.endLSN > state.readLSN
+	last := cmp.Or(state.lastTS, lag.ChangeTime) // 0 if no change was ever read
 	switch {
 	case state.err != nil:
 		lag.Unknown = unknown(state.err)
@@ -112,7 +119,7 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 	case f == nil && state.paused.Known:
 		lag.add(state.paused.Transactions, state.paused.Oldest, wall)
 		lag.Withheld = state.paused.Withheld
-	case !state.known, f == nil && !more:
+	case !state.known, f == nil && !more, more && !waiting && last == 0 && state.readLSN == 0:
 		lag.Unknown = UnknownStarting
 	}
 	lag.Known = lag.Unknown == ""
@@ -121,10 +128,12 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 		return lag
 	case waiting:
 		lag.add(transactions(d.feed, max(0, state.endLSN-(oldest.LSN-1))), oldest.Time(), wall)
+	case more && last == 0: // no change was read since the range was caught up: the age is not known
+		lag.Transactions += transactions(d.feed, state.endLSN-state.readLSN)
 	case more:
 		// Nothing is in flight, but more changes are known to exist. The next change is not
 		// older than the last one handled, or is the first one dropped.
-		lag.add(transactions(d.feed, state.endLSN-state.readLSN), time.Unix(state.lastTS, 0), wall)
+		lag.add(transactions(d.feed, state.endLSN-state.readLSN), time.Unix(last, 0), wall)
 	}
 	lag.withhold(&state.withheld, wall)
 	return lag

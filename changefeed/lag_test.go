@@ -275,3 +275,63 @@ func TestLagOfOwnRangesCostsNoRequest(t *testing.T) {
 		}
 	})
 }
+
+// A replica that ends before the end that an earlier reply reported is delayed: the changes in
+// between are lag.
+func TestDelayedReplicaDoesNotHideLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call == 1 {
+				page := change(100, "k")
+				page.EndLSN = 200
+				return page, nil
+			}
+			return &changefeed.Page{CaughtUp: true, EndLSN: 100}, nil
+		}}
+		p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a", Observer: &changefeed.Observer{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 1 })
+		time.Sleep(time.Minute)
+		if l := p.Lag(); len(l) != 1 || l[0].Known && l[0].Transactions != 100 {
+			t.Errorf("lag %d, known %t; want 100 or unknown: the feed has ended at 200", l[0].Transactions, l[0].Known)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// The first pages of a lease may have changes of other leases only.
+func TestLagBeforeTheFirstChangeHasNoAgeSince1970(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(ctx context.Context, call int64) (*changefeed.Page, error) {
+			if call == 1 {
+				return &changefeed.Page{Continuation: `"100"`, EndLSN: 200}, nil
+			}
+			return nil, pause(ctx, 20*time.Second)
+		}}
+		p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a", Observer: &changefeed.Observer{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		time.Sleep(10 * time.Second)
+		if l := p.Lag(); len(l) != 1 || l[0].Known && l[0].Age > time.Minute {
+			t.Errorf("lag of %d, known %t, age %s, oldest %s; no change is so old", l[0].Transactions, l[0].Known, l[0].Age, l[0].Oldest)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}

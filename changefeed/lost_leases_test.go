@@ -1,6 +1,9 @@
 package changefeed_test
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -134,4 +137,87 @@ func TestLostLeaseOfFromNowStartsBeforeWrongClock(t *testing.T) {
 		w.start("b", nil, nil)
 		eventually(t, 2*time.Minute, "all that was written since", func() bool { return w.got.distinct() == 10 })
 	})
+}
+
+// Two neighbors that are lost together continue at their own positions, with higher epochs.
+func TestLostNeighborsAreRepairedAtTheirPositions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 4)
+		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{}})
+		eventually(t, 5*time.Second, "owned", func() bool { return w.owners()["a"] == 4 })
+		for range 3 {
+			if err := w.operator().Release(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+		}
+		w.put(1000, 40)
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 1000 })
+		time.Sleep(30 * time.Second)
+		before := map[string]int64{}
+		for _, l := range w.leases()[1:3] {
+			before[l.Token] = l.Epoch
+			if err := w.store.Delete(t.Context(), l.ID, l.ETag); err != nil {
+				t.Fatal(err)
+			}
+		}
+		eventually(t, 2*time.Minute, "owned", func() bool { return w.owners()["a"] == 4 })
+		time.Sleep(time.Minute)
+		if n := w.got.count(); n > 1000 {
+			t.Errorf("%d changes were delivered again, although the positions are remembered", n-1000)
+		}
+		for _, l := range w.leases() {
+			if l.Epoch <= before[l.Token] {
+				t.Errorf("lease %s has epoch %d, and %d before it was lost", l.Token, l.Epoch, before[l.Token])
+			}
+		}
+	})
+}
+
+// A listing that lacks one record, of all leases, must not end balancing without a word.
+func TestListingWithoutTheInfoRecordIsNoEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 2)
+		var reports atomic.Int64
+		store := &forgetful{LeaseStore: w.store}
+		p, err := changefeed.New(w.feed, store, w.got, &changefeed.Options{Host: "b", Observer: &changefeed.Observer{
+			RangeUnread: func(changefeed.RangeUnread) { reports.Add(1) },
+			LeaseError:  func(changefeed.LeaseError) { reports.Add(1) },
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		a := w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{}})
+		eventually(t, 5*time.Second, "owned", func() bool { return w.owners()["a"] == 2 })
+		go func() { ended <- p.Run(ctx) }()
+		eventually(t, time.Minute, "shared", func() bool { return w.owners()["b"] == 1 })
+		time.Sleep(2 * time.Minute)
+		store.lacks.Store(true)
+		time.Sleep(time.Minute)
+		a.crash()
+		w.put(100, 20)
+		time.Sleep(30 * time.Minute)
+		if n := w.got.count(); n < 100 || reports.Load() == 0 {
+			t.Errorf("half an hour after the other host crashed, %d of 100 changes are delivered, and there are %d reports", n, reports.Load())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// forgetful is a lease store whose listings may lack the info record.
+type forgetful struct {
+	changefeed.LeaseStore
+	lacks atomic.Bool
+}
+
+func (s *forgetful) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+	records, err := s.LeaseStore.List(ctx, prefix)
+	return slices.DeleteFunc(records, func(r changefeed.Record) bool {
+		return s.lacks.Load() && strings.HasSuffix(r.ID, ".info")
+	}), err
 }

@@ -107,3 +107,26 @@ func create(t *testing.T, w *world, id, body string) {
 		t.Fatal(err)
 	}
 }
+
+// Errors after the initialization never end a host, also one that is spare.
+func TestUnreadableLeaseDoesNotStopASpareHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		o := &changefeed.Options{Observer: &changefeed.Observer{}}
+		a := w.start("a", nil, o)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		b := w.start("b", nil, o)
+		defer a.crash()
+		defer b.crash()
+		time.Sleep(5 * time.Minute)
+		const bad = "changefeedmemory_db_coll..0"
+		create(t, w, bad, fmt.Sprintf(`{"id":%q,"LeaseToken":"0"}`, bad))
+		time.Sleep(5 * time.Minute)
+		select {
+		case err := <-b.done:
+			b.done <- nil
+			t.Errorf("the spare host, which was initialized, ended with %v", err)
+		default:
+		}
+	})
+}

@@ -78,15 +78,38 @@ func (g *gaps) repair(ctx context.Context, seen listing, t tiling) {
 	}
 }
 
-// fill creates the lease of a gap at the last position this host remembers of it, else at
+// fill creates the leases of a gap at the last positions this host remembers of its parts, else at
 // the processor's start: never ahead of the delivered changes.
 func (g *gaps) fill(ctx context.Context, seen listing, gap FeedRange, remembered []Lease) error {
-	from := Lease{Since: seen.info.Since, History: seen.info.History}
-	for _, known := range remembered {
-		if known.Range.Contains(gap) && known.loaded == seen.info.loaded {
-			from = known
-		}
+	remembered = slices.DeleteFunc(slices.Clone(remembered), func(l Lease) bool { return l.loaded != seen.info.loaded })
+	parts, rest := recall(gap, remembered)
+	for _, r := range rest {
+		parts = append(parts, Lease{Range: r, Since: seen.info.Since, Epoch: seen.info.Epoch, History: seen.info.History})
 	}
+	return inParallel(len(parts), func(i int) error { return g.create(ctx, parts[i]) })
+}
+
+// recall returns the remembered leases of the parts of a gap, cut to it, and the other parts. A gap
+// may have several: neighbors that were lost together, or that one listing lacks.
+func recall(gap FeedRange, remembered []Lease) (parts []Lease, rest []FeedRange) {
+	rest = []FeedRange{gap}
+	for _, known := range slices.Backward(remembered) {
+		var left []FeedRange
+		for _, r := range rest {
+			if part := known; r.Overlaps(known.Range) {
+				part.Range = r.Intersect(known.Range)
+				parts = append(parts, part)
+			}
+			left = append(left, r.subtract([]FeedRange{known.Range})...)
+		}
+		rest = left
+	}
+	return parts, rest
+}
+
+// create creates the lease of a part of a gap, at the position of from.
+func (g *gaps) create(ctx context.Context, from Lease) error {
+	gap := from.Range
 	lease := Lease{
 		ID: g.ids.lease(gap), Version: 1, Token: gap.String(), Range: gap, Mode: modeIncremental,
 		Continuation: from.Continuation, Since: from.Since, Epoch: from.Epoch, History: from.History, Timestamp: g.opts.Now(),

@@ -58,7 +58,7 @@ func (r *run) run(ctx context.Context) error {
 			r.workers.drain(nil, r.clock.Now().Add(max(0, r.opts.DrainTimeout)))
 			r.presence.deleteHeartbeat(ctx)
 			return err
-		case errors.Is(err, ErrPermanent) && !r.initialized() && !r.again, refused && len(r.workers.all()) == 0:
+		case errors.Is(err, ErrPermanent) && !r.initialized() && !r.again, refused && !r.initialized():
 			return fmt.Errorf("changefeed: %w", err)
 		default:
 			r.reportError("", "cycle", err)

@@ -10,9 +10,9 @@ import (
 // oldest first. The checkpoint is the low-water page: the last page up to which every item
 // is done. doc.go draws it.
 //
-// A page after the low-water one releases its memory once its items are done or held. It is
-// merged with a neighbor that is done too. So a single held key keeps only its own items in
-// memory.
+// A page after the low-water one releases its memory once its items are done, held or dropped. It is
+// merged with a neighbor that has none in the lanes or held either. So a single held key keeps only its
+// own items in memory.
 type window struct {
 	maxItems, maxBytes int
 	// onDone receives the pages that the checkpoint may pass, in order.
@@ -40,6 +40,7 @@ type page struct {
 	count        int    // items, including those of merged pages
 	open         int    // items not done
 	inLanes      int    // items not done, and neither held nor dropped
+	dropped      int    // items not done that the next session reads again
 	unsaved      int    // see window
 	lsn, changed int64  // of its last item
 	oldest       Item   // its first change, for the lag: LSN and Timestamp only, because its memory is released
@@ -135,7 +136,12 @@ func (w *window) hold(p *page, item *Item) Item {
 }
 
 // forget counts an item of a held key as neither done nor in memory: it is read again.
-func (w *window) forget(p *page) { w.account(p, 0, 1, 0, 0) }
+func (w *window) forget(p *page) {
+	w.mu.Lock()
+	p.dropped++
+	w.mu.Unlock()
+	w.account(p, 0, 1, 0, 0)
+}
 
 // finishHeld counts a held item as done.
 func (w *window) finishHeld(p *page, item *Item) { w.account(p, 1, 0, -1, -len(item.Raw)) }
@@ -199,41 +205,66 @@ func (w *window) update(p *page) {
 		release(p.src)
 		p.src, p.items = nil, nil
 	}
-	if p.open == 0 {
-		w.advance(p)
+	switch {
+	case !p.over():
+	case w.pages[0].open == 0:
+		w.advance()
+	default:
+		w.join(p)
 	}
 	w.room.send()
 }
 
-// advance removes the done pages from the front. If p follows a page that is not done, it
-// is merged with its neighbors.
-func (w *window) advance(p *page) {
-	if n := slices.IndexFunc(w.pages, func(p *page) bool { return p.open > 0 }); n != 0 {
-		if n < 0 {
-			n = len(w.pages)
-		}
-		for _, done := range w.pages[:n] {
-			w.unsaved -= done.unsaved
-		}
-		w.onDone(w.pages[:n])
-		w.pages = slices.Delete(w.pages, 0, n)
-		return
+// over reports whether nothing more happens to the page in this session: its items are done or
+// dropped.
+func (p *page) over() bool { return p.inLanes == 0 && p.open == p.dropped }
+
+// advance removes the done pages from the front.
+func (w *window) advance() {
+	n := slices.IndexFunc(w.pages, func(p *page) bool { return p.open > 0 })
+	if n < 0 {
+		n = len(w.pages)
 	}
+	for _, done := range w.pages[:n] {
+		w.unsaved -= done.unsaved
+	}
+	w.onDone(w.pages[:n])
+	w.pages = slices.Delete(w.pages, 0, n)
+}
+
+// join merges p, to which nothing more happens, with its neighbors.
+func (w *window) join(p *page) {
 	at := slices.Index(w.pages, p)
-	if next := at + 1; next < len(w.pages) && w.pages[next].open == 0 {
-		at = next
+	for at > 0 && w.pages[at].follows(w.pages[at-1]) {
+		at = w.merge(at - 1)
 	}
-	for w.pages[at-1].open == 0 { // the first one is not done
-		w.pages[at].absorb(w.pages[at-1])
-		w.pages = slices.Delete(w.pages, at-1, at)
-		at--
+	for at+1 < len(w.pages) && w.pages[at+1].follows(w.pages[at]) {
+		at = w.merge(at)
 	}
 }
 
-// absorb merges the done page before p into p.
+// merge merges a page into the next one, and returns the place of that.
+func (w *window) merge(at int) int {
+	w.pages[at+1].absorb(w.pages[at])
+	w.pages = slices.Delete(w.pages, at, at+1)
+	return at
+}
+
+// follows reports whether p can be merged with the page before it. A page that is done is not merged
+// with one that is not, because the checkpoint may pass it. After a dropped item it passes none.
+func (p *page) follows(before *page) bool {
+	return p.over() && before.over() && (before.dropped > 0 || p.dropped == 0)
+}
+
+// absorb merges the page before p into p.
 func (p *page) absorb(before *page) {
 	p.count += before.count
 	p.unsaved += before.unsaved
+	if before.open > 0 {
+		p.oldest = before.oldest
+	}
+	p.open += before.open
+	p.dropped += before.dropped
 	if before.lsn > p.lsn {
 		p.lsn, p.changed = before.lsn, before.changed
 	}

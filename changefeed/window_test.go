@@ -1,9 +1,12 @@
 package changefeed
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // testWindow adds pages as a flow without former sessions does.
@@ -264,4 +267,30 @@ func TestCutPageIsNotTheEnd(t *testing.T) {
 			t.Errorf("cut %t: more is known %t, end of the feed %t", cut, more, upToEnd(p))
 		}
 	}
+}
+
+// A held key that changes often has a change on each page. Those that do not fit into memory are read
+// again, and until then their pages must not fill it either.
+func TestPagesOfAHeldKeyAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newTestFlow(t, &Options{Observer: &Observer{}, ReadAheadItems: 32, MaxItems: 2, RetryMin: time.Hour, RetryMax: time.Hour}, Each(func(_ context.Context, item Item) error {
+			if string(item.Key) == "held" {
+				return errTest
+			}
+			return nil
+		}))
+		stored := int64(0)
+		for lsn := range int64(10_000) {
+			if f.window.full() {
+				t.Fatalf("nothing is read after %d pages", lsn)
+			}
+			f.admit(&Page{Continuation: "x", Bytes: 10, Items: []Item{{LSN: lsn + 1, Key: []byte("held"), Raw: []byte("{}")}, {LSN: lsn + 1, Key: []byte("k"), Raw: []byte("{}")}}})
+			synctest.Wait()
+			stored = f.ahead(stored).LSN // as each write of the lease does
+		}
+		if n := len(f.window.pages); n > 100 {
+			t.Errorf("%d pages are in memory for %d items held", n, f.window.held)
+		}
+		f.close()
+	})
 }

@@ -227,8 +227,15 @@ func (s *LeaseStore) key(ctx context.Context, id string) (azcosmos.PartitionKey,
 // that member in the body.
 func (s *LeaseStore) item(ctx context.Context, record changefeed.Record) (azcosmos.PartitionKey, []byte, error) {
 	key, err := s.key(ctx, record.ID)
-	if err != nil || *s.path.Load() == pathID || jsonscan.Member(record.Body, pathPartitionKey[1:]) != nil {
+	if err != nil || *s.path.Load() == pathID {
 		return key, record.Body, err
+	}
+	if member := jsonscan.Member(record.Body, pathPartitionKey[1:]); member != nil {
+		var value string // the record's own key, also if the last listing lacks the record
+		if json.Unmarshal(member, &value) == nil {
+			key = azcosmos.NewPartitionKeyString(value)
+		}
+		return key, record.Body, nil
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(record.Body, &members); err != nil || members == nil {

@@ -3,6 +3,7 @@ package cosmosfeed_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -116,6 +117,44 @@ func TestRecordIsCreatedAgainAfterOneWithAnotherPartitionKey(t *testing.T) {
 	}
 	if err := store.Delete(t.Context(), "p.one", etag); err != nil {
 		t.Error(err)
+	}
+}
+
+// emptyLists removes all records from the replies to queries.
+type emptyLists struct{ armed atomic.Bool }
+
+func (p *emptyLists) Do(req *policy.Request) (*http.Response, error) {
+	resp, err := req.Next()
+	if err == nil && p.armed.Load() && req.Raw().Method == http.MethodPost && strings.HasSuffix(req.Raw().URL.Path, "/docs") && req.Raw().Header.Get("x-ms-documentdb-query") != "" {
+		resp.Body = io.NopCloser(strings.NewReader(`{"_rid":"x","Documents":[],"_count":0}`))
+	}
+	return resp, err
+}
+
+// A listing that lacks a record says nothing about its owner's next write: the record is still there,
+// under its key.
+func TestListingThatLacksARecordDoesNotStopItsOwner(t *testing.T) {
+	lists := &emptyLists{}
+	a := newAccountWith(t, cosmosemu.StartT(t, &cosmosemu.Options{Partitions: 1}), lists)
+	a.createContainer("dotnet", "/partitionKey")
+	container, err := a.client.NewContainer("db", "dotnet")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("other"), []byte(`{"id":"p.one","partitionKey":"other"}`), nil); err != nil {
+		t.Fatal(err)
+	}
+	store := a.leases("dotnet")
+	records, err := store.List(t.Context(), "p.")
+	if err != nil || len(records) != 1 {
+		t.Fatalf("records %v, error %v", records, err)
+	}
+	lists.armed.Store(true)
+	if records, err := store.List(t.Context(), "p."); err != nil || len(records) != 0 {
+		t.Fatalf("records %v, error %v", records, err)
+	}
+	if _, err := store.Replace(t.Context(), records[0]); err != nil {
+		t.Errorf("the owner's write: %v", err)
 	}
 }
 
