@@ -94,7 +94,7 @@ func (b *batchRun) one(tx *store.Tx, i int) (batchResult, error) {
 	case "Read":
 		return b.read(tx, op)
 	case "Patch":
-		item, err := applyPatch(tx, b.def, b.part, op.id, op.body, op.ifMatch)
+		item, err := applyPatch(b.x, tx, b.def, b.part, op.id, op.body, op.ifMatch)
 		return b.result(op, http.StatusOK, item), err
 	}
 	if err := checkMatch(tx, op.id, op.ifMatch); err != nil {

@@ -250,6 +250,14 @@ func TestReplacedOffers(t *testing.T) {
 	if r := put(id, id, `{"offerAutopilotSettings":{"maxThroughput":6000}}`); r.StatusCode != http.StatusOK || !strings.Contains(r.Body, `"offerThroughput":600,`) {
 		t.Errorf("autoscale: %d %s", r.StatusCode, r.Body)
 	}
+	for _, content := range []string{
+		`{"offerThroughput":-5}`, `{"offerThroughput":399}`, `{"offerThroughput":450}`, `{"offerThroughput":"500"}`, `{}`, `null`,
+		`{"offerAutopilotSettings":{"maxThroughput":0}}`, `{"offerAutopilotSettings":{"maxThroughput":1500}}`,
+	} {
+		if r := put(id, id, content); r.StatusCode != http.StatusBadRequest {
+			t.Errorf("%s: %d %s", content, r.StatusCode, r.Body)
+		}
+	}
 	for _, wrong := range [][2]string{{"x", id}, {id, "x"}, {"", ""}} {
 		if r := put(wrong[0], wrong[1], `{"offerThroughput":500}`); r.StatusCode != http.StatusBadRequest {
 			t.Errorf("%v: %d", wrong, r.StatusCode)

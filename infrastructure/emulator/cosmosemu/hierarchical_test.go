@@ -115,3 +115,48 @@ func TestReadMany(t *testing.T) {
 		t.Errorf("after a split: %d items (%v), want 30", len(r.Items), err)
 	}
 }
+
+// A feed reads one physical partition. The first values of a key may be in several of them.
+func TestFeedOfFirstValuesInSeveralRangesIsRefused(t *testing.T) {
+	srv, c := start(t, nil, cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/tenant", "/user"}})
+	for i := range 8 {
+		body := fmt.Appendf(nil, `{"id":"%d","tenant":"t","user":"u%d"}`, i, i)
+		if _, err := c.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("t").AppendString("u"+strconv.Itoa(i)), body, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	feed := func(key, rangeID string) answer {
+		return send(t, srv, http.MethodGet, "dbs/db/colls/c/docs", "", map[string]string{"A-IM": "Incremental Feed", "x-ms-documentdb-partitionkey": key, "x-ms-documentdb-partitionkeyrangeid": rangeID})
+	}
+	if r := feed(`["t"]`, ""); len(idsOf(t, r)) != 8 {
+		t.Errorf("in one range: %d %s", r.StatusCode, r.Body)
+	}
+	tenant := epkOf(t, srv, "c.tenant = 't'") // 32 digits, then those of the user
+	if err := srv.SplitAt("db", "c", "0", tenant[:32]+"20"); err != nil {
+		t.Fatal(err)
+	}
+	if r := feed(`["t"]`, ""); r.StatusCode != http.StatusBadRequest {
+		t.Errorf("in two ranges: %d with %d of 8 changes, want 400", r.StatusCode, len(idsOf(t, r)))
+	}
+	if r := feed(`["t","u1"]`, ""); len(idsOf(t, r)) != 1 {
+		t.Errorf("a whole key: %d %s", r.StatusCode, r.Body)
+	}
+	found := 0
+	for _, r := range live(t, srv) {
+		if r := feed(`["t"]`, r.ID); r.StatusCode == http.StatusOK {
+			found += len(idsOf(t, r))
+		}
+	}
+	if found != 8 {
+		t.Errorf("%d changes by range, want 8", found)
+	}
+}
+
+// epkOf returns the first effective partition key that a condition allows.
+func epkOf(t *testing.T, srv *cosmosemu.Server, where string) string {
+	t.Helper()
+	r := send(t, srv, http.MethodPost, "dbs/db/colls/c/docs", fmt.Sprintf(`{"query":"SELECT * FROM c WHERE %s"}`, where), map[string]string{"x-ms-cosmos-is-query-plan-request": "True"})
+	_, rest, _ := strings.Cut(r.Body, `"min":"`)
+	low, _, _ := strings.Cut(rest, `"`)
+	return low
+}

@@ -54,7 +54,7 @@ func metadataFeed(x *request, name, rid string, all []resource, queried bool) (*
 
 // filterMetadata applies the query in the request to the bodies of resources.
 func filterMetadata(x *request, all []resource) ([]resource, error) {
-	b, err := parseQuery(x.body, query.Parse, query.Setting{Now: x.account.now()})
+	b, err := parseQuery(x.body, query.Parse, query.Setting{Now: x.account.now(), Stop: x.overdue()})
 	if err != nil {
 		return nil, err
 	}
@@ -70,5 +70,5 @@ func filterMetadata(x *request, all []resource) ([]resource, error) {
 			kept = append(kept, resource{r.key, row})
 		}
 	}
-	return kept, nil
+	return kept, stopped(b)
 }

@@ -1,12 +1,14 @@
 package cosmosemu
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
+	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
@@ -152,7 +154,11 @@ func feedQuery(h http.Header, c *store.Container) (*store.FeedQuery, error) {
 	t := c.Topology()
 	switch {
 	case q.Part != nil:
-		q.Range = t.Locate(q.Part.EPK).ID
+		rng, prefix := t.Locate(q.Part.EPK), epk.Point(q.Part.EPK)
+		if len(key) < len(def.Paths) && bytes.Compare(prefix.Max, rng.Max) > 0 {
+			return nil, refuse(http.StatusBadRequest, "The partition key %v has %d of %d values and is in several physical partitions: the change feed needs a partition key range id", key, len(key), len(def.Paths))
+		}
+		q.Range = rng.ID
 	case len(t.Ranges) == 1:
 		q.Range = t.Ranges[0].ID
 	default:

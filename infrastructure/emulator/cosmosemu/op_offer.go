@@ -21,7 +21,7 @@ func throughput(h http.Header) (json.RawMessage, error) {
 		var settings struct {
 			MaxThroughput int `json:"maxThroughput"`
 		}
-		if err := json.Unmarshal([]byte(text), &settings); err != nil || settings.MaxThroughput < 1000 || settings.MaxThroughput%1000 != 0 {
+		if err := json.Unmarshal([]byte(text), &settings); err != nil || !isAutoscale(settings.MaxThroughput) {
 			return nil, refuse(http.StatusBadRequest, "The autoscale settings %q are invalid: maxThroughput must be a multiple of 1000", text)
 		}
 		return fmt.Appendf(nil, `{"offerThroughput":%d,"offerAutopilotSettings":%s}`, settings.MaxThroughput/10, text), nil
@@ -31,11 +31,15 @@ func throughput(h http.Header) (json.RawMessage, error) {
 		return nil, nil
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < 400 || n%100 != 0 {
+	if err != nil || !isManual(n) {
 		return nil, refuse(http.StatusBadRequest, "The throughput %q is invalid: it must be a multiple of 100, at least 400", text)
 	}
 	return fmt.Appendf(nil, `{"offerThroughput":%d}`, n), nil
 }
+
+// isManual and isAutoscale report whether a throughput, or a highest throughput, can be set.
+func isManual(n int) bool    { return n >= 400 && n%100 == 0 }
+func isAutoscale(n int) bool { return n >= 1000 && n%1000 == 0 }
 
 // A new container that asks for more than maxPartitionThroughput gets one partition for each
 // newPartitionThroughput. Source: test_config.py of azure-cosmos
@@ -95,8 +99,8 @@ func readOffer(x *request) (*reply, error) {
 // replaceOffer answers PUT /offers/{id} and changes the throughput of a resource.
 //
 //   - Supports: manual and autoscale throughput. It splits nothing.
-//   - Refuses: a body without content or with other ids than the offer's (400), an unknown
-//     offer (404). An If-Match is not checked.
+//   - Refuses: a body without content or with other ids than the offer's, a throughput that a
+//     create refuses (400), an unknown offer (404). An If-Match is not checked.
 //   - Source: REST reference, Replace an Offer; .NET's OfferTests.
 func replaceOffer(x *request) (*reply, error) {
 	o, err := x.account.store.Offer(x.route.id)
@@ -128,15 +132,21 @@ func replaceOffer(x *request) (*reply, error) {
 // autoscale settings send only the highest throughput.
 func replacedThroughput(content json.RawMessage) (json.RawMessage, error) {
 	var in struct {
-		Autopilot *struct {
+		Throughput int `json:"offerThroughput"`
+		Autopilot  *struct {
 			Max int `json:"maxThroughput"`
 		} `json:"offerAutopilotSettings"`
 	}
 	if err := json.Unmarshal(content, &in); err != nil {
 		return nil, refuse(http.StatusBadRequest, "The content of the offer is invalid: %v", err)
 	}
-	if in.Autopilot == nil {
+	switch {
+	case in.Autopilot == nil && !isManual(in.Throughput):
+		return nil, refuse(http.StatusBadRequest, "The throughput %d is invalid: it must be a multiple of 100, at least 400", in.Throughput)
+	case in.Autopilot == nil:
 		return content, nil
+	case !isAutoscale(in.Autopilot.Max):
+		return nil, refuse(http.StatusBadRequest, "The highest throughput %d is invalid: it must be a multiple of 1000", in.Autopilot.Max)
 	}
 	text, err := document.Members(content, func(name string, value []byte) bool {
 		return name != "offerThroughput" && string(value) != "null"

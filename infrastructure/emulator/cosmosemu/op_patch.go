@@ -21,7 +21,7 @@ func patchItem(x *request) (*reply, error) {
 	}
 	var a *reply
 	commit, err := c.Update(part, func(tx *store.Tx) error {
-		item, err := applyPatch(tx, c.Definition(), part, x.route.id, x.body, first(x.header, headerIfMatch))
+		item, err := applyPatch(x, tx, c.Definition(), part, x.route.id, x.body, first(x.header, headerIfMatch))
 		if err != nil {
 			return err
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 // applyPatch patches an item inside a transaction, both for single patches and in batches.
-func applyPatch(tx *store.Tx, def *store.Definition, part *store.Partition, id string, body []byte, match string) (store.Item, error) {
+func applyPatch(x *request, tx *store.Tx, def *store.Definition, part *store.Partition, id string, body []byte, match string) (store.Item, error) {
 	p, err := patch.Parse(body)
 	if err != nil {
 		return store.Item{}, refuse(http.StatusBadRequest, "The request body is not a patch: %v", err)
@@ -30,7 +30,7 @@ func applyPatch(tx *store.Tx, def *store.Definition, part *store.Partition, id s
 	if match != "" && match != "*" && !sameETag(match, item.ETag) {
 		return store.Item{}, etagMismatch(id, item.ETag)
 	}
-	if err := checkCondition(p.Condition, item.Body); err != nil {
+	if err := checkCondition(x, p.Condition, item.Body); err != nil {
 		return store.Item{}, err
 	}
 	text, err := patch.Apply(item.Body, p.Operations)
@@ -72,7 +72,7 @@ func checkPatchPaths(p *patch.Patch, def *store.Definition) error {
 
 // checkCondition refuses a patch whose condition is false for the item. A condition looks
 // like "from c where c.n > 1".
-func checkCondition(text string, item []byte) error {
+func checkCondition(x *request, text string, item []byte) error {
 	if text == "" {
 		return nil
 	}
@@ -80,11 +80,14 @@ func checkCondition(text string, item []byte) error {
 	if err != nil {
 		return err
 	}
-	b, err := q.Bind(nil)
+	b, err := q.BindIn(nil, query.Setting{Stop: x.overdue()})
 	if err != nil {
 		return err
 	}
-	if !b.Match(item) {
+	switch matches, err := b.Match(item), stopped(b); {
+	case err != nil:
+		return err
+	case !matches:
 		return refuse(http.StatusPreconditionFailed, preconditionFailed+": the condition %q is false", text)
 	}
 	return nil

@@ -38,7 +38,7 @@ func parseQuery(text []byte, parse func(string) (*query.Query, error), in query.
 
 // querySetting returns the time and the computed properties for a query on a container.
 func querySetting(x *request, c *store.Container) query.Setting {
-	return query.Setting{Now: x.account.now(), Random: rand.Float64, Computed: computedProperties(c.Definition())}
+	return query.Setting{Now: x.account.now(), Random: rand.Float64, Stop: x.overdue(), Computed: computedProperties(c.Definition())}
 }
 
 // runQuery answers with one page of a query's rows. If b is nil, the rows are all items,
@@ -75,6 +75,9 @@ func runQuery(x *request, c *store.Container, b *query.Bound) (*reply, error) {
 	p.rows = fmt.Appendf(x.buffer, `{"_rid":%q,"Documents":[`, c.RID)
 	p.head = len(p.rows)
 	if err := p.run(); err != nil {
+		return nil, err
+	}
+	if err := stopped(b); err != nil {
 		return nil, err
 	}
 	body := p.rows

@@ -1,11 +1,14 @@
 package cosmosemu_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"feedbox/infrastructure/emulator/cosmosemu"
 
@@ -140,5 +143,49 @@ func TestContinuationIsAPosition(t *testing.T) {
 	}
 	if fmt.Sprint(got) != "[10 11 12 13 14 15 16 17 18 19]" {
 		t.Errorf("rows %v", got)
+	}
+}
+
+// endless is the part of a query after its first source, for more rows than anybody can wait for.
+const endless = " JOIN f IN c.t JOIN g IN c.t JOIN h IN c.t JOIN i IN c.t"
+
+// A query or the condition of a patch ends with its client, and does not keep the emulator from closing.
+func TestEndlessQueryEndsWithItsClient(t *testing.T) {
+	srv, err := cosmosemu.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := srv.Client().NewContainer("db", "c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CreateItem(t.Context(), key("a"), doc("1", "a", "t", make([]int, 1000)), nil); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := c.NewQueryItemsPager("SELECT VALUE COUNT(1) FROM c JOIN e IN c.t"+endless, key("a"), nil).NextPage(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the query ended with %v", err)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	var ops azcosmos.PatchOperations
+	ops.AppendSet("/n", 1)
+	ops.SetCondition("from c where (SELECT VALUE COUNT(1) FROM e IN c.t" + endless + ") > 0")
+	if _, err := c.PatchItem(ctx, key("a"), "1", ops, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the patch ended with %v", err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- srv.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("the emulator still runs the query 10 s after Close")
 	}
 }

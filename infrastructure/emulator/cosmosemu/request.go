@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/epk"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
 	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
 )
 
@@ -151,6 +152,24 @@ func (x *request) checkSession(c *store.Container, rng *store.Range) error {
 		return checkSession(token, []store.Range{*rng})
 	}
 	return checkSession(token, c.Topology().Ranges)
+}
+
+// queryTimeout limits the run of a query, because the JOINs of one document may have more rows than
+// anybody can wait for. It is below the 65 seconds after which azcosmos gives up an attempt.
+const queryTimeout = 60 * time.Second
+
+// overdue reports whether a query that starts now must end: its time is over or its client gone.
+func (x *request) overdue() func() bool {
+	end := time.Now().Add(queryTimeout)
+	return func() bool { return x.req.Context().Err() != nil || time.Now().After(end) }
+}
+
+// stopped is the refusal of a query that ended early, nil if it did not.
+func stopped(b *query.Bound) error {
+	if b == nil || !b.Stopped() {
+		return nil
+	}
+	return refuse(http.StatusRequestTimeout, "The query did not end within %v, or its client left", queryTimeout)
 }
 
 // notFound adds the id of the item to a not-found error.

@@ -175,10 +175,15 @@ func add(a, b []byte) ([]byte, error) {
 	}
 	f, ferr := strconv.ParseFloat(string(a), 64)
 	g, gerr := strconv.ParseFloat(string(b), 64)
-	if sum := f + g; ferr == nil && gerr == nil && !math.IsInf(sum, 0) {
-		return strconv.AppendFloat(nil, sum, 'g', -1, 64), nil
+	sum := f + g
+	if ferr != nil || gerr != nil || math.IsInf(sum, 0) {
+		return nil, errors.New("the sum of incr is out of range")
 	}
-	return nil, errors.New("the sum of incr is out of range")
+	format := byte('f') // because not every client reads a whole number with an exponent
+	if a := math.Abs(sum); a < 1e-6 || a >= 1e21 {
+		format = 'g'
+	}
+	return strconv.AppendFloat(nil, sum, format, -1, 64), nil
 }
 
 func move(root *node, op *Operation) error {

@@ -24,6 +24,7 @@ func TestApply(t *testing.T) {
 		{`[{"op":"remove","path":"/o/a/0"}]`, `{"id":"1","n":1.50,"o":{"a":[2,3],"b":null},"s":"x"}`},
 		{`[{"op":"incr","path":"/n","value":1}]`, `{"id":"1","n":2.5,"o":{"a":[1,2,3],"b":null},"s":"x"}`},
 		{`[{"op":"incr","path":"/o/a/2","value":-5},{"op":"incr","path":"/new","value":7}]`, `{"id":"1","n":1.50,"o":{"a":[1,2,-2],"b":null},"s":"x","new":7}`},
+		{`[{"op":"incr","path":"/n","value":1234565.5}]`, `{"id":"1","n":1234567,"o":{"a":[1,2,3],"b":null},"s":"x"}`},
 		{`[{"op":"move","from":"/o/a","path":"/a"}]`, `{"id":"1","n":1.50,"o":{"b":null},"s":"x","a":[1,2,3]}`},
 		{`[{"op":"add","path":"/a~1b~0c","value":1}]`, `{"id":"1","n":1.50,"o":{"a":[1,2,3],"b":null},"s":"x","a/b~c":1}`},
 		{`{"condition":"from c","operations":[{"op":"Set","path":"/s","value":null}]}`, `{"id":"1","n":1.50,"o":{"a":[1,2,3],"b":null},"s":null}`},

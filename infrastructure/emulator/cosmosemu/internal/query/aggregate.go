@@ -37,7 +37,7 @@ func (k aggregateKind) String() string {
 
 // accumulator computes one aggregate. Undefined arguments are ignored. An argument of a wrong
 // type makes the result undefined: SUM and AVG need numbers, MIN and MAX accept everything
-// except arrays and objects.
+// except arrays and objects. So does a list that is too long.
 type accumulator struct {
 	kind  aggregateKind
 	n     int64
@@ -66,19 +66,30 @@ func (a *accumulator) add(v Value) {
 		if c := compare(v, a.best); a.n == 0 || c < 0 && a.kind == aggMin || c > 0 && a.kind == aggMax {
 			a.best = parsedNumber(v.clone())
 		}
-	case aggMakeList:
-		a.list.add(v)
-	case aggMakeSet:
-		if a.seen == nil {
-			a.seen = map[string]bool{}
-		}
-		if key := string(appendCanonical(nil, v)); !a.seen[key] {
-			a.seen[key] = true
-			a.list.add(v)
-		}
+	case aggMakeList, aggMakeSet:
+		a.collect(v)
 	default:
 	}
 	a.n++
+}
+
+// collect adds a value to the list, which is undefined once it is too long.
+func (a *accumulator) collect(v Value) {
+	if a.wrong = a.wrong || len(a.list.b) > maxValue; a.wrong {
+		a.list, a.seen = listBuilder{}, nil
+		return
+	}
+	if a.kind == aggMakeSet {
+		if a.seen == nil {
+			a.seen = map[string]bool{}
+		}
+		key := string(appendCanonical(nil, v))
+		if a.seen[key] {
+			return
+		}
+		a.seen[key] = true
+	}
+	a.list.add(v)
 }
 
 // result returns the value. Without arguments it is 0 for COUNT and SUM, an empty list for

@@ -9,13 +9,16 @@ type loop struct {
 }
 
 // runLoops calls f for every combination of values of FROM. It stops and returns false when f
-// returns false.
+// returns false, or when Setting.Stop ends the query.
 func runLoops(loops []loop, e *env, f func() bool) bool {
 	if len(loops) == 0 {
 		return f()
 	}
 	l := &loops[0]
 	one := func(v Value) bool {
+		if e.ended() {
+			return false
+		}
 		e.vars[l.index] = v
 		return runLoops(loops[1:], e, f)
 	}

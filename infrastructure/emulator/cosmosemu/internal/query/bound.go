@@ -15,6 +15,7 @@ type Bound struct {
 	window   Window
 	now      time.Time
 	random   func() float64
+	stop     func() bool
 	computed map[string]expr // by name
 	inner    *Bound          // yields the documents of FROM (SELECT ...); nil: they come from the container
 
@@ -47,6 +48,7 @@ type Setting struct {
 	Now      time.Time      // for the functions of the clock; zero: they are refused
 	Computed []Computed     // properties of the container
 	Random   func() float64 // from 0 up to 1, for RAND; nil: it is refused
+	Stop     func() bool    // asked while loops of FROM run; true ends them; nil: they run to their end
 }
 
 // Window restricts the sequence of rows: skip Offset rows, then return at most Limit. It
@@ -86,7 +88,7 @@ func (q *Query) BindIn(params Params, in Setting) (*Bound, error) {
 }
 
 func (q *Query) bind(args []Value, missing []bool, in Setting) (b *Bound, err error) {
-	b = &Bound{q: q, args: args, missing: missing, window: Window{Limit: -1}, now: in.Now, random: in.Random}
+	b = &Bound{q: q, args: args, missing: missing, window: Window{Limit: -1}, now: in.Now, random: in.Random, stop: in.Stop}
 	if derived := q.root.derived(); derived != nil {
 		inner := *q
 		inner.root = derived
@@ -138,7 +140,7 @@ func (b *Bound) compile() error {
 	if n := b.q.vars + b.q.groups + b.q.aggregates; n > 0 {
 		values := make([]Value, n)
 		vars, values := values[:b.q.vars], values[b.q.vars:]
-		b.shared = &shared{vars, values[:b.q.groups], values[b.q.groups:]}
+		b.shared = &shared{vars: vars, group: values[:b.q.groups], aggregates: values[b.q.groups:], stop: b.stop}
 	}
 	if len(q.from) > 1 {
 		b.from = c.program(func() { b.loops = c.loops(q.from) })
@@ -180,6 +182,11 @@ func (p *program) at(doc []byte) *env {
 		p.fresh = true
 	}
 	return &p.env
+}
+
+// Stopped reports whether Setting.Stop has ended the query. Its rows are then incomplete.
+func (b *Bound) Stopped() bool {
+	return b.shared != nil && b.shared.stopped || b.inner != nil && b.inner.Stopped()
 }
 
 // Query returns the query this was bound from.

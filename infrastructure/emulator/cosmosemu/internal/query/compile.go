@@ -11,6 +11,21 @@ type shared struct {
 	vars       []Value // by source.index
 	group      []Value // by selectQuery.groupAt
 	aggregates []Value // results, by aggregateCall.index
+
+	stop    func() bool // Setting.Stop
+	steps   uint
+	stopped bool
+}
+
+// stepsPerStop is the number of loop steps between two calls of Setting.Stop, which may read a clock.
+const stepsPerStop = 1024
+
+// ended reports whether the loops of the query must end.
+func (s *shared) ended() bool {
+	if s.steps++; s.steps%stepsPerStop == 0 && s.stop != nil && s.stop() {
+		s.stopped = true
+	}
+	return s.stopped
 }
 
 // scalar computes a value. Scalars and conds contain scratch space, so a program must be used

@@ -58,7 +58,8 @@
 // # Invariants
 //
 // A [Query] is immutable and safe for concurrent use. A [Bound] contains scratch space and
-// must be used by one goroutine at a time. Neither changes a document's bytes, or keeps them
+// must be used by one goroutine at a time. If Setting.Stop has ended it, [Bound.Stopped] is true and
+// its rows are incomplete. Neither changes a document's bytes, or keeps them
 // after the call returns. The [Value]s that Lookups and PartitionKey return refer to the bytes
 // of the parameters.
 //

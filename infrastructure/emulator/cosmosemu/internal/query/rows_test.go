@@ -2,6 +2,7 @@ package query
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -176,4 +177,40 @@ func TestGroupBy(t *testing.T) {
 		`SELECT AVG(c.n) AS v, SUM(c.n) AS s FROM c GROUP BY c.g`:                                   `{} {"v":2.5,"s":2.5} {"v":4,"s":4} {}`,
 		`SELECT VALUE {"g": c.g} FROM c GROUP BY {"g": c.g}`:                                        `{"g":"a"} {"g":"b"} {} {"g":null}`,
 	})
+}
+
+// A list that is too long is undefined, so it must not take memory for the rest of its rows.
+func TestTooLongListsEndTheirMemory(t *testing.T) {
+	for _, q := range []string{
+		"SELECT VALUE MAKELIST(c) FROM c JOIN a IN c.t JOIN b IN c.t",
+		"SELECT VALUE MAKESET([c, a, b]) FROM c JOIN a IN c.t JOIN b IN c.t",
+	} {
+		parsed, err := Parse(q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := parsed.Bind(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var numbers []string
+		for i := range 80 {
+			numbers = append(numbers, strconv.Itoa(i))
+		}
+		doc := `{"text":"` + strings.Repeat("x", 16<<10) + `","t":[` + strings.Join(numbers, ",") + `]}`
+		groups, rows := b.NewGroups(), 0
+		groups.Add([]byte(doc))
+		total := &groups.all.list[0].totals[0]
+		held := len(total.list.b)
+		for key := range total.seen {
+			held += len(key)
+		}
+		if held > 3*maxValue {
+			t.Errorf("%s holds %d MB", q, held>>20)
+		}
+		groups.Rows(func(row []byte) bool { rows++; return true })
+		if rows != 0 {
+			t.Errorf("%s has a row, want undefined", q)
+		}
+	}
 }
