@@ -162,6 +162,7 @@ type Recreated struct {
 // RangeSplit reports that a lease was replaced by others.
 type RangeSplit struct {
 	LeaseRef
+	Owned    bool // this host owned the lease until now
 	Children []FeedRange
 }
 

@@ -27,7 +27,7 @@ func (w *worker) replaceBy(ctx context.Context, children []FeedRange) {
 		w.reportLost(err)
 		return
 	}
-	notify(w.obs.RangeSplit, RangeSplit{LeaseRef: w.LeaseRef, Children: children})
+	notify(w.obs.RangeSplit, RangeSplit{LeaseRef: w.LeaseRef, Owned: true, Children: children})
 	w.reportError(w.Lease, "split", w.workers.splits.complete(ctx, w.keeper.snapshot(), nil))
 }
 

@@ -212,7 +212,7 @@ func TestReleaseAndSplitAreReported(t *testing.T) {
 		w.feed.Split("20")
 		eventually(t, 10*time.Second, "split", func() bool { return w.owners()["a"] == 2 })
 		low, high := changefeed.FeedRange{Max: "20000000"}, changefeed.FeedRange{Min: "20000000", Max: "FF"}
-		reported.check(t, changefeed.RangeSplit{LeaseRef: again, Children: []changefeed.FeedRange{low, high}})
+		reported.check(t, changefeed.RangeSplit{LeaseRef: again, Owned: true, Children: []changefeed.FeedRange{low, high}})
 
 		reported.events = nil
 		time.Sleep(10 * time.Second)
@@ -242,7 +242,7 @@ func TestReplacedLeaseIsReportedAsSplit(t *testing.T) {
 		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
 		create(t, w, "changefeedmemory_db_coll..-20", `{"id":"changefeedmemory_db_coll..-20","version":1,"LeaseToken":"-20","FeedRange":{"Range":{"min":"","max":"20"}},"Owner":null,"ContinuationToken":"\"1\""}`)
 		eventually(t, 2*time.Minute, "replaced", func() bool { return w.owners()["a"] == 2 })
-		reported.check(t, changefeed.RangeSplit{LeaseRef: whole, Children: []changefeed.FeedRange{{Min: "20", Max: "FF"}}})
+		reported.check(t, changefeed.RangeSplit{LeaseRef: whole, Owned: true, Children: []changefeed.FeedRange{{Min: "20", Max: "FF"}}})
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 type trail struct {
 	contactID uuid.UUID
 	entries   []query.AuditEntry
+	next      string
 	size      int
 }
 
@@ -24,7 +25,7 @@ func (a *trail) Audit(_ context.Context, contactID uuid.UUID, size int, _, sessi
 	if contactID != a.contactID {
 		return query.AuditPage{SessionToken: session}, nil
 	}
-	return query.AuditPage{Entries: a.entries, SessionToken: session}, nil
+	return query.AuditPage{Entries: a.entries, Continuation: a.next, SessionToken: session}, nil
 }
 
 func TestReadAudit(t *testing.T) {
@@ -55,6 +56,16 @@ func TestReadAudit(t *testing.T) {
 		if err == nil && audit.size != query.DefaultPageSize {
 			t.Errorf("%s: the page size is %d; want the default", name, audit.size)
 		}
+	}
+}
+
+// The first page of a store may be empty although others follow.
+func TestEmptyPageOfATrailIsNotItsEnd(t *testing.T) {
+	t.Parallel()
+	gone := uuid.New()
+	page, err := query.ReadTrail(t.Context(), &trail{contactID: gone, next: "c"}, &reader{}, query.Trail{ID: gone})
+	if err != nil || page.Continuation != "c" {
+		t.Errorf("%+v, %v; want the continuation", page, err)
 	}
 }
 

@@ -60,7 +60,7 @@ func ReadTrail[S any](ctx context.Context, audit AuditReader, r Reader[S], in Tr
 		return AuditPage{}, err
 	}
 	page, err := audit.Audit(ctx, in.ID, size, in.Continuation, in.SessionToken)
-	if err != nil || len(page.Entries) > 0 || in.Continuation != "" {
+	if err != nil || len(page.Entries) > 0 || page.Continuation != "" || in.Continuation != "" {
 		return page, err
 	}
 	// Without entries, the read distinguishes a missing aggregate from an empty trail.

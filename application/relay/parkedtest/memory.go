@@ -172,7 +172,9 @@ func (m *Memory) Remove(_ context.Context, g relay.Gate, events []relay.ParkedEv
 		m.events[g.Key] = slices.DeleteFunc(m.events[g.Key], hasID(e.ID))
 	}
 	if skipped != nil {
-		m.skipped = append(m.skipped, *skipped)
+		m.skipped = append(slices.DeleteFunc(m.skipped, func(s relay.Skipped) bool {
+			return s.Event.Key == skipped.Event.Key && s.Event.ID == skipped.Event.ID
+		}), *skipped)
 	}
 	return g, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -31,12 +32,13 @@ func StatusOf(err error) int {
 	return 0
 }
 
-// CredentialFailed reports whether no token could be obtained. azidentity marks its errors as
-// non-retriable.
+// CredentialFailed reports whether no token could be obtained. azidentity marks its errors as non-retriable.
+// azcosmos marks those of the network so too, but they have the URL of the request.
 func CredentialFailed(err error) bool {
 	var marked interface {
 		error
 		NonRetriable()
 	}
-	return errors.As(err, &marked) && StatusOf(err) == 0
+	_, network := errors.AsType[*url.Error](err)
+	return errors.As(err, &marked) && !network && StatusOf(err) == 0
 }

@@ -3,6 +3,7 @@ package azure
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -21,6 +22,24 @@ func TestBrief(t *testing.T) {
 	} {
 		if got := Brief(err); got != want {
 			t.Errorf("%q; want %q", got, want)
+		}
+	}
+}
+
+// marked is an error that must not be retried, as azcosmos and azidentity have them.
+type marked struct{ error }
+
+func (marked) NonRetriable()   {}
+func (m marked) Unwrap() error { return m.error }
+
+func TestOnlyAMissingTokenIsAFailureOfTheCredential(t *testing.T) {
+	t.Parallel()
+	for want, err := range map[bool]error{
+		true:  fmt.Errorf("read: %w", marked{errors.New("DefaultAzureCredential: failed to acquire a token")}),
+		false: fmt.Errorf("read: %w", marked{&url.Error{Op: "Get", URL: "http://127.0.0.1:1/", Err: errors.New("connection refused")}}),
+	} {
+		if got := CredentialFailed(err); got != want {
+			t.Errorf("%v: %t, want %t", err, got, want)
 		}
 	}
 }

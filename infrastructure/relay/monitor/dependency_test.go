@@ -196,6 +196,21 @@ func TestRelayIsNotReadyWhileSendsTimeOut(t *testing.T) {
 	}
 }
 
+// Changes that an open transaction of the store holds back cannot be sent, and a restart would not help.
+func TestRelayIsReadyWhileTheStoreWithholdsChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth(time.Now)
+		h.Observer().Balanced(changefeed.Balanced{})
+		time.Sleep(time.Hour)
+		for withheld, ready := range map[int64]bool{3: true, 2: false} {
+			lag := []changefeed.RangeLag{{Known: true, Transactions: 3, Withheld: withheld}}
+			if err := h.Ready(func() []changefeed.RangeLag { return lag }); (err == nil) != ready {
+				t.Errorf("%d of 3 are withheld: %v, want ready %t", withheld, err, ready)
+			}
+		}
+	})
+}
+
 // A restart gives the process new connections. Ranges of other relays are their concern, and
 // reads that fail are an outage.
 func TestRelayIsNotReadyWhileTheFeedIsSilent(t *testing.T) {

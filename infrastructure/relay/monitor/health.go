@@ -10,7 +10,7 @@ import (
 	"feedbox/changefeed"
 )
 
-// stalled is the time without a handled batch after which a relay with pending changes is not
+// stalled is the time without a handled batch after which a relay that has read changes is not
 // ready, unless the broker refused everything meanwhile. A publisher replaces a silent link and its
 // connection within this time.
 const stalled = 2 * time.Minute
@@ -21,8 +21,8 @@ const sendTimeout = "send_timeout"
 // Health reports whether the relay works. A relay is not ready before the lease store has
 // answered once, and when it owns pending changes, none of them advances and the broker is
 // not the cause. It is not ready either while the feed does not reply to its reads of a range,
-// because new connections may help. It is ready when idle, on standby, throttled or during an
-// outage, because a restart would not help.
+// because new connections may help. It is ready when idle, on standby, throttled, paused by an
+// operator, held back by the store or during an outage, because a restart would not help.
 type Health struct {
 	now func() time.Time
 
@@ -30,6 +30,7 @@ type Health struct {
 	balanced bool                              // the lease store has answered
 	unread   map[string]changefeed.RangeUnread // by lease, until the range is read
 	advanced time.Time                         // when a batch was last handled
+	waiting  time.Time                         // when the first page after that was read; zero if none was
 	outage   time.Time                         // when the broker last refused everything
 }
 
@@ -43,6 +44,9 @@ func NewHealth(now func() time.Time) *Health {
 func (h *Health) Ready(lag func() []changefeed.RangeLag) error {
 	h.mu.Lock()
 	balanced, advanced, outage := h.balanced, h.advanced, h.outage
+	if h.waiting.After(advanced) { // an idle relay had nothing to send before
+		advanced = h.waiting
+	}
 	h.mu.Unlock()
 	if !balanced {
 		return errors.New("the lease store has not answered yet")
@@ -60,7 +64,7 @@ func (h *Health) Ready(lag func() []changefeed.RangeLag) error {
 		return nil
 	}
 	for _, l := range lag() {
-		if l.Known && l.Transactions > 0 {
+		if l.Known && !l.Paused && l.Transactions > l.Withheld {
 			return fmt.Errorf("changes are pending and none was sent for %s; lease %s reports: %s", since.Round(time.Second), changefeed.LeaseName(l.ID), l.Error)
 		}
 	}
@@ -91,9 +95,16 @@ func (h *Health) Observer() *changefeed.Observer {
 		PageRead: func(e changefeed.PageRead) {
 			h.mu.Lock()
 			delete(h.unread, e.Lease)
+			if e.Items > 0 && h.waiting.IsZero() {
+				h.waiting = h.now()
+			}
 			h.mu.Unlock()
 		},
-		BatchHandled: func(changefeed.BatchHandled) { h.note(&h.advanced) },
+		BatchHandled: func(changefeed.BatchHandled) {
+			h.mu.Lock()
+			h.advanced, h.waiting = h.now(), time.Time{}
+			h.mu.Unlock()
+		},
 		BatchFailed: func(e changefeed.BatchFailed) {
 			if relay.ClassOf(e.Err) != relay.Refused && relay.ReasonOf(e.Err) != sendTimeout {
 				h.note(&h.outage)

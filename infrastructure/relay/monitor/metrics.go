@@ -171,6 +171,11 @@ func (m *Metrics) Observer() *changefeed.Observer {
 		LeaseAcquired: func(changefeed.LeaseAcquired) { m.moved(1, 1, "acquired") },
 		LeaseReleased: func(changefeed.LeaseReleased) { m.moved(1, -1, "released") },
 		LeaseLost:     func(changefeed.LeaseLost) { m.moved(1, -1, "lost") },
+		RangeSplit: func(e changefeed.RangeSplit) {
+			if e.Owned {
+				m.leases.Add(ctx, -1)
+			}
+		},
 		PageRead: func(e changefeed.PageRead) {
 			m.readTook.Record(ctx, e.Took.Seconds())
 			m.charge.Add(ctx, e.RequestCharge)

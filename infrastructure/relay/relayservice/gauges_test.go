@@ -37,6 +37,11 @@ func gauges(t *testing.T, r metric.Reader) map[string]int64 {
 					found[m.Name] += p.Value
 				}
 			}
+			if g, ok := m.Data.(metricdata.Sum[int64]); ok && !g.IsMonotonic {
+				for _, p := range g.DataPoints {
+					found[m.Name] += p.Value
+				}
+			}
 		}
 	}
 	return found
@@ -74,6 +79,31 @@ func TestRelayRegistersGauges(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A range that was split is owned no more. Otherwise the alert for ranges without an owner never fires.
+func TestOwnedLeasesAfterASplit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		reader := metric.NewManualReader()
+		b.o.Meters = metric.NewMeterProvider(metric.WithReader(reader))
+		stop := b.run()
+		for want, at := range []string{"", "80", "40"} {
+			if at != "" && !b.feed.Split(at) {
+				t.Fatal("the container is not split")
+			}
+			time.Sleep(2 * time.Minute)
+			if owned := gauges(t, reader)["outbox.lease.owned"]; owned != int64(want+1) || len(b.service.Lag()) != want+1 {
+				t.Errorf("%d ranges: the metric is %d, the relay owns %d", want+1, owned, len(b.service.Lag()))
+			}
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if owned := gauges(t, reader)["outbox.lease.owned"]; owned != 0 {
+			t.Errorf("after the stop the metric is %d", owned)
+		}
+	})
 }
 
 // counted is a container that counts how often it is read.

@@ -37,6 +37,7 @@ type bench struct {
 	publish func(ctx context.Context, g *relay.Group) error
 	closed  atomic.Int32
 	report  func(ctx context.Context, r relay.BatchReport) // what New gave to the broker
+	service *relayservice.Service
 	mu      sync.Mutex
 	got     []string
 }
@@ -126,6 +127,7 @@ func (b *bench) run() (stop func() error) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.service = s
 	ctx, cancel := context.WithCancel(b.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
@@ -151,6 +153,74 @@ func TestEndedPartStopsTheRelay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A relay may be stopped before the store has answered.
+func TestStopDuringTheStartIsNoError(t *testing.T) {
+	b := newBench(t)
+	b.store.Verify = func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("read the database: %w", ctx.Err()) }
+	if err := b.run()(); err != nil {
+		t.Errorf("the relay ends with %v", err)
+	}
+}
+
+// A relay that has ended is not ready, whether it was stopped or a part of it failed.
+func TestEndedRelayIsNotReady(t *testing.T) {
+	for name, upkeep := range map[string]func(context.Context) error{"stopped": nil, "failed": func(context.Context) error { time.Sleep(time.Minute); return errors.New("out of order") }} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			b.store.Upkeep = upkeep
+			b.put("k", "e1", 1)
+			stop := b.run()
+			time.Sleep(30 * time.Second)
+			if err := b.service.Ready(); err != nil {
+				t.Errorf("%s: not ready before: %v", name, err)
+			}
+			time.Sleep(time.Minute)
+			if upkeep == nil {
+				_ = stop()
+			}
+			if b.service.Ready() == nil {
+				t.Errorf("%s: a relay that sends nothing any more is ready", name)
+			}
+			if upkeep != nil {
+				_ = stop()
+			}
+		})
+	}
+}
+
+// A relay whose changes wait on purpose is ready, and so is one that sends its first change for a while.
+func TestRelayIsReadyWhileNothingIsWrong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.publish = func(context.Context, *relay.Group) error { time.Sleep(2 * time.Second); return nil }
+		stop := b.run()
+		time.Sleep(10 * time.Minute)
+		b.put("k", "e1", 1)
+		for range 10 {
+			time.Sleep(time.Second)
+			if err := b.service.Ready(); err != nil {
+				t.Errorf("while it sends: %v", err)
+			}
+		}
+		operator := changefeed.NewOperator(b.store.Feed, b.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"})
+		if err := operator.Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		b.put("k", "e2", 2)
+		time.Sleep(10 * time.Minute)
+		if lag := b.service.Lag(); len(lag) != 1 || !lag[0].Paused || !lag[0].Known || lag[0].Transactions != 1 {
+			t.Errorf("lag %+v", lag)
+		}
+		if err := b.service.Ready(); err != nil {
+			t.Errorf("while an operator has paused it: %v", err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The other parts go on until the processor has drained, and the publisher is closed when

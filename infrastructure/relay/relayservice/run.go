@@ -14,7 +14,10 @@ import (
 // prolong a stop.
 const closeTimeout = 2 * time.Second
 
-var errNotNew = errors.New("relayservice: the Service is not made by New")
+var (
+	errNotNew = errors.New("relayservice: the Service is not made by New")
+	errEnded  = errors.New("the relay has ended")
+)
 
 // Verify checks the store, that its parked events belong to this processor, and that the broker has the
 // recorded shards. Its error names
@@ -33,7 +36,10 @@ func (s *Service) Verify(ctx context.Context) error {
 // Run verifies the store and relays until ctx ends, then stops in the order that the package
 // documentation gives and returns nil. It must not be called twice.
 func (s *Service) Run(ctx context.Context) error {
-	if err := s.Verify(ctx); err != nil {
+	switch err := s.Verify(ctx); {
+	case err != nil && ctx.Err() != nil: // it was stopped before it began
+		return nil
+	case err != nil:
 		return err
 	}
 	return s.Relay(ctx)
@@ -74,6 +80,7 @@ func (s *Service) Relay(ctx context.Context) error {
 		})
 	}
 	err := s.processor.Run(first)
+	s.ended.Store(true)
 	stopRest()
 	others.Wait()
 	close(faults)

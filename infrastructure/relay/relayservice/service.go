@@ -3,6 +3,7 @@ package relayservice
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"feedbox/application/relay"
@@ -32,6 +33,7 @@ type Service struct {
 	drainer   *relay.Drainer
 	health    *monitor.Health
 	parked    *monitor.ParkedGauge
+	ended     atomic.Bool // the processor has ended
 }
 
 // New assembles a relay of the events of store to broker. It does no I/O.
@@ -104,10 +106,13 @@ func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*chang
 	})
 }
 
-// Ready is nil when the relay does its work: see monitor.Health.
+// Ready is nil when the relay does its work: see monitor.Health. It is an error once Run has ended.
 func (s *Service) Ready() error {
-	if s == nil || s.processor == nil {
+	switch {
+	case s == nil || s.processor == nil:
 		return errNotNew
+	case s.ended.Load():
+		return errEnded
 	}
 	return s.health.Ready(s.processor.Lag)
 }

@@ -126,6 +126,55 @@ func TestBatchIsStoredOnceIfItsAnswerIsLost(t *testing.T) {
 	}
 }
 
+// The request of a batch without events is lost, and another client does a part of the same. The
+// batch is refused, because the rest of it was not stored.
+func TestBatchIsNotStoredByAPartThatAnotherClientStored(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		own, other func(b *cosmos.Batch, etag string) *cosmos.Batch
+	}{
+		"both delete": {
+			func(b *cosmos.Batch, etag string) *cosmos.Batch {
+				return b.Delete("old", etag).Put(invoice{ID: "own"}, "")
+			},
+			func(b *cosmos.Batch, etag string) *cosmos.Batch { return b.Delete("old", etag) },
+		},
+		"both replace": {
+			func(b *cosmos.Batch, etag string) *cosmos.Batch {
+				return b.Put(invoice{ID: "old", Amount: 1}, etag).Put(invoice{ID: "own"}, "")
+			},
+			func(b *cosmos.Batch, etag string) *cosmos.Batch {
+				return b.Put(invoice{ID: "old", Amount: 1}, etag).Put(invoice{ID: "others"}, "")
+			},
+		},
+		"both create": {
+			func(b *cosmos.Batch, _ string) *cosmos.Batch {
+				return b.Put(invoice{ID: "new"}, "").Put(invoice{ID: "own"}, "")
+			},
+			func(b *cosmos.Batch, _ string) *cosmos.Batch {
+				return b.Put(invoice{ID: "new"}, "").Put(invoice{ID: "others"}, "")
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, outbox := newOutbox(t)
+			done, err := outbox.Batch("k").Put(invoice{ID: "old"}, "").Commit(t.Context())
+			must(t, err)
+			w.wire.follow(once(func(*http.Request, func() (*http.Response, error)) (*http.Response, error) {
+				if _, err := test.other(outbox.Batch("k"), done.ETags["old"]).Commit(context.WithoutCancel(t.Context())); err != nil {
+					t.Error(err)
+				}
+				return nil, io.ErrUnexpectedEOF
+			}))
+			_, err = test.own(outbox.Batch("k"), done.ETags["old"]).Commit(t.Context())
+			if _, missing := w.container.ReadItem(t.Context(), partition("k"), "own", nil); err == nil && missing != nil {
+				t.Errorf("the batch is acknowledged, and a document of it is not there: %v", missing)
+			}
+		})
+	}
+}
+
 func TestWrongUseOfABatchIsAnError(t *testing.T) {
 	t.Parallel()
 	_, outbox := newOutbox(t)

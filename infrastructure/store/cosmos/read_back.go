@@ -11,14 +11,17 @@ import (
 // readBack reports whether an earlier attempt stored the operations, and returns the documents
 // with their ETags.
 //
-// The earlier attempt stored them if the document that refused the operations is equal to the
-// one to be stored. (For an event the id alone is proof; the comparison makes sure.) All others
-// were stored with it, because a transaction is stored as a whole. A document that was changed
+// The earlier attempt stored them if their first event is there, because its id is never reused
+// and a transaction is stored as a whole. (The comparison makes sure.) A document that was changed
 // since gets an empty ETag, otherwise a client could overwrite a state it has not seen.
+//
+// Without an event, another client may have stored an equal document or deleted the same one. So
+// all operations must have been applied.
 func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed int) (saved []DataObject, own bool, err error) {
 	ctx, cancel := c.options.WithAttemptTimeout(ctx)
 	defer cancel()
 	failed = max(failed, 0) // a point write has one operation
+	proof := ops[0].isEvent()
 	saved = make([]DataObject, len(ops))
 	for i, op := range ops {
 		stored, err := c.readPrimaryRaw(ctx, op.object.PartitionKey, op.object.ID)
@@ -27,7 +30,7 @@ func (c *ContainerContext) readBack(ctx context.Context, ops []operation, failed
 			return nil, false, err
 		}
 		applied := op.applied(stored.ResourceBody, gone)
-		if i == failed && !applied {
+		if !applied && (i == failed || !proof) {
 			return nil, false, nil
 		}
 		saved[i] = op.saved("")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -76,12 +77,29 @@ func (r Records) Request(ctx context.Context, aggregateID uuid.UUID, id string) 
 	})
 }
 
-// Audits implements recordstore.Store.
-func (r Records) Audits(ctx context.Context, id uuid.UUID, after int64, limit int) ([]query.AuditEntry, error) {
-	q := find(collectionAudits, byName, limit, condition{"aggregate", equal, id.String()}, condition{byName, above, reference(r.DB.document(collectionAudits, auditID(id, after)))})
-	return all(ctx, r.DB, "read the audit trail of "+id.String(), q, func(d *pb.Document) (query.AuditEntry, error) {
-		e := query.AuditEntry{AggregateID: id, Version: number(d, "version"), At: moment(d, "time"), Principal: text(d, "principal")}
-		err := json.Unmarshal([]byte(text(d, "events")), &e.Events)
-		return e, err
-	})
+// Audits implements recordstore.Store. The limit of a query counts expired entries too, and they
+// precede the others, so it queries on until it has enough.
+func (r Records) Audits(ctx context.Context, id uuid.UUID, after int64, limit int) (entries []query.AuditEntry, err error) {
+	what, last := "read the audit trail of "+id.String(), r.DB.document(collectionAudits, auditID(id, after))
+	for read := limit; read == limit && len(entries) < limit; {
+		read = 0
+		var wrong error
+		q := find(collectionAudits, byName, limit, condition{"aggregate", equal, id.String()}, condition{byName, above, reference(last)})
+		err := r.DB.scan(ctx, q, time.Time{}, func(d *pb.Document) bool {
+			read++
+			if last = d.Name; live(d) && len(entries) < limit {
+				e := query.AuditEntry{AggregateID: id, Version: number(d, "version"), At: moment(d, "time"), Principal: text(d, "principal")}
+				wrong = json.Unmarshal([]byte(text(d, "events")), &e.Events)
+				entries = append(entries, e)
+			}
+			return wrong == nil
+		})
+		switch {
+		case wrong != nil:
+			return nil, fmt.Errorf("%s: decode: %w", what, wrong)
+		case err != nil:
+			return nil, asFault(what, err)
+		}
+	}
+	return entries, nil
 }

@@ -128,8 +128,41 @@ func UnitOfWork(t *testing.T, s Subject) {
 		t.Errorf("under an expired key, with a change: %+v, %v", updated, err)
 	}
 	s.read(t, p, id)
+	s.audit(t, p)
 	s.commitAgain(t, p)
 	s.anothersNote(t, p)
+}
+
+// audit reads a trail whose first entries have expired and may not be removed yet: the rest follows.
+func (s Subject) audit(t *testing.T, p *command.Service[*Basket]) {
+	t.Helper()
+	short := Baskets(t, s.Store, &recordstore.Options{AuditTTL: time.Nanosecond})
+	made, err := short.Create(t.Context(), Opening(""))
+	must(t, err)
+	id := made.Aggregate.ID()
+	add := func(by *command.Service[*Basket]) {
+		t.Helper()
+		_, err := by.Update(t.Context(), command.Target{ID: id}, func(b *Basket) error { return b.Add("line") }, "Add")
+		must(t, err)
+	}
+	for range 4 {
+		add(short)
+	}
+	for range 3 {
+		add(p)
+	}
+	var got []int64
+	page := query.AuditPage{}
+	for pages := 0; pages == 0 || page.Continuation != ""; pages++ {
+		page, err = recordstore.AuditReader{Store: s.Store}.Audit(t.Context(), id, 2, page.Continuation, "")
+		must(t, err)
+		for _, e := range page.Entries {
+			got = append(got, e.Version)
+		}
+	}
+	if !slices.Equal(got, []int64{6, 7, 8}) {
+		t.Errorf("the audit trail has the versions %d; want 6 to 8, which have not expired", got)
+	}
 }
 
 // commitAgain changes a basket by several commits of one unit of work.
