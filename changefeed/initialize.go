@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,9 @@ func (r *run) initialize(ctx context.Context, seen listing) (done bool, err erro
 	case seen.info.properties[propScope] != scopeName(r.opts.Scope):
 		return false, fmt.Errorf("the leases of processor %q were made for the scope %q, not %q; use another Processor name: %w",
 			r.opts.Processor, seen.info.properties[propScope], scopeName(r.opts.Scope), ErrPermanent)
+	case seen.info.properties[propPurpose] != r.opts.Purpose:
+		return false, fmt.Errorf("the leases of processor %q have the purpose %q, not %q, and one would skip what the other has handled; use another Processor name: %w",
+			r.opts.Processor, seen.info.properties[propPurpose], r.opts.Purpose, ErrPermanent)
 	case seen.info.State == LeaseSplit:
 		return false, r.splits.complete(ctx, *seen.info, seen.byID())
 	}
@@ -116,9 +120,8 @@ func (r *run) createInfo(ctx context.Context, seen listing) error {
 	if len(histories) != 1 || info.History == "" { // else the positions continue, and their history
 		info.History = newHistory()
 	}
-	if scope := scopeName(r.opts.Scope); scope != "" {
-		info.properties = map[string]string{propScope: scope}
-	}
+	info.properties = map[string]string{propScope: scopeName(r.opts.Scope), propPurpose: r.opts.Purpose}
+	maps.DeleteFunc(info.properties, func(_, value string) bool { return value == "" })
 	children, since, err := r.startPositions(ctx, ranges, len(known) > 0)
 	if err != nil {
 		return err

@@ -45,6 +45,19 @@ const propUnread = "unread"
 // for the whole key space.
 const propScope = "scope"
 
+// propPurpose is the property of the info record with Options.Purpose. It is absent if that is empty.
+const propPurpose = "purpose"
+
+// Purpose returns Options.Purpose of the processor that made the record of the first leases, whose id ends
+// with ".info". It is empty if the record has none or cannot be read.
+func (r Record) Purpose() string {
+	info, err := decodeLease(r)
+	if err != nil {
+		return ""
+	}
+	return info.properties[propPurpose]
+}
+
 // nullable is encoded as null if empty, as .NET does.
 type nullable string
 

@@ -108,7 +108,7 @@ func (d *leaseDocument) scanProperties(c *jsonscan.Cursor) bool {
 
 // propertyNames has the properties of this package; reading one of them allocates no name.
 var propertyNames = func() map[string]string {
-	names := map[string]string{propSigned: propSigned, propUnread: propUnread, propScope: propScope}
+	names := map[string]string{propSigned: propSigned, propUnread: propUnread, propScope: propScope, propPurpose: propPurpose}
 	for _, own := range (&Lease{}).ownProperties() {
 		names[own.name] = own.name
 	}

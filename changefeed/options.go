@@ -18,6 +18,9 @@ type Options struct {
 	// Processor names the set of leases. All hosts of one deployment share it. Default
 	// "changefeed". It must not contain a dot.
 	Processor string
+	// Purpose says what becomes of the documents. A processor with another purpose refuses to run on the
+	// same leases, because each would skip what only the other one has handled. Default "".
+	Purpose string
 	// Host is this host's name in the leases. Give each host its own; two hosts with one
 	// name still work and are reported (Observer.DuplicateHost). Default: the machine's
 	// host name and eight random digits, because two processors may run on one machine.

@@ -2,9 +2,11 @@ package changefeed_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -248,6 +250,39 @@ func TestScopeLimitsTheProcessor(t *testing.T) {
 		}
 		if err := p.Run(t.Context()); !errors.Is(err, changefeed.ErrPermanent) {
 			t.Errorf("another scope under the same name: error %v", err)
+		}
+	})
+}
+
+// Two programs with the same leases would each skip what the other has handled.
+func TestAnotherPurposeIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.start("a", nil, &changefeed.Options{Processor: "relay"})
+		w.start("a", nil, &changefeed.Options{Processor: "feed", Purpose: "feed"})
+		purposes := map[string]string{} // by the id of the record
+		eventually(t, 10*time.Second, "both run", func() bool {
+			records, err := w.store.List(t.Context(), "")
+			for _, r := range records {
+				if strings.HasSuffix(r.ID, ".info") {
+					purposes[r.ID] = r.Purpose()
+				}
+			}
+			return err == nil && len(purposes) == 2
+		})
+		if want := map[string]string{"relaymemory_db_coll.info": "", "feedmemory_db_coll.info": "feed"}; !maps.Equal(purposes, want) {
+			t.Errorf("purposes %q, want %q", purposes, want)
+		}
+		for processor, purpose := range map[string]string{"relay": "feed", "feed": ""} {
+			p, err := changefeed.New(w.feed, w.store, w.got, &changefeed.Options{Host: "b", Processor: processor, Purpose: purpose})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if err := p.Run(ctx); !errors.Is(err, changefeed.ErrPermanent) {
+				t.Errorf("purpose %q on the leases of %s: error %v", purpose, processor, err)
+			}
 		}
 	})
 }

@@ -120,6 +120,14 @@ func TestDoctorShowsOtherProcessors(t *testing.T) {
 		!strings.Contains(got, "other lease sets warning: processor other has leases of the same container") {
 		t.Errorf("%s", got)
 	}
+	feed := changefeed.Record{ID: "feedmemory_db_coll.info", Body: []byte(`{"id":"feedmemory_db_coll.info","version":1,"properties":{"state":"done","purpose":"feed"}}`)}
+	documents := newSharedStore(t, "feedboxmemory_db_coll.info")
+	if _, err := documents.store.Leases.Create(t.Context(), feed); err != nil {
+		t.Fatal(err)
+	}
+	if got := texts(documents.examineSharing(t.Context())); got != "other lease sets ok: feed, of feedbox feed; " {
+		t.Errorf("documents of the same container are sent to a receiver: %s", got)
+	}
 	if got := texts(newSharedStore(t, "feedboxmemory_db_coll.info").examineSharing(t.Context())); got != "" {
 		t.Errorf("one processor alone: %s", got)
 	}

@@ -27,6 +27,8 @@ const infoSuffix = ".info"
 type LeaseSet struct {
 	Name string // of the processor; of its records if they are of another container
 	Same bool   // of the same container, so it sends the same events
+	// Purpose is not empty for a program that is no relay, such as feedbox feed.
+	Purpose string
 }
 
 // OtherLeaseSets returns the lease sets of other processors in the same place, in the order of
@@ -46,7 +48,7 @@ func (o *Operator) OtherLeaseSets(ctx context.Context) ([]LeaseSet, error) {
 		prefix, isInfo := strings.CutSuffix(r.ID, infoSuffix)
 		name, same := strings.CutSuffix(prefix, container)
 		if isInfo && (!same || name != o.cfg.Processor) {
-			others = append(others, LeaseSet{Name: name, Same: same})
+			others = append(others, LeaseSet{Name: name, Same: same, Purpose: r.Purpose()})
 		}
 	}
 	slices.SortFunc(others, func(a, b LeaseSet) int { return strings.Compare(a.Name, b.Name) })
@@ -111,7 +113,10 @@ func (o *Operator) examineSharing(ctx context.Context) (found []Finding) {
 	}
 	for _, set := range others {
 		f := Fine(check, "%s, of another container", set.Name)
-		if set.Same {
+		switch {
+		case set.Purpose != "":
+			f = Fine(check, "%s, of feedbox %s", set.Name, set.Purpose)
+		case set.Same:
 			f = Fine(check, "processor %s has leases of the same container", set.Name).
 				Is(FindingWarning, "if relays of "+set.Name+" run, each event is sent by both; if "+set.Name+" was given up, delete its records")
 		}

@@ -154,7 +154,7 @@ func Feed(cfg *config.Feed, p Params) fx.Option {
 		}
 		skips := cfg.Refused == "skip"
 		o := &changefeed.Options{
-			Processor: cfg.Processor, Host: cfg.Instance, Start: start(cfg.Start), Expiry: cfg.Lease.Expiry, Renew: cfg.Lease.Renew, Acquire: cfg.Lease.Acquire,
+			Processor: cfg.Processor, Purpose: "feed", Host: cfg.Instance, Start: start(cfg.Start), Expiry: cfg.Lease.Expiry, Renew: cfg.Lease.Renew, Acquire: cfg.Lease.Acquire,
 			PollMin: 100 * time.Millisecond, PollMax: 5 * time.Second, Lanes: 16, RetryMax: cfg.Receiver.RetryMax, DrainTimeout: cfg.DrainTimeout, Logger: log,
 		}
 		if skips {

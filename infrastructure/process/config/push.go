@@ -52,7 +52,7 @@ type Feed struct {
 	Log      Log      `envPrefix:"LOG_"`
 	Receiver Receiver `envPrefix:"PUSH_"`
 
-	Processor string `env:"FEED_PROCESSOR" envDefault:"feed" check:"name" doc:"name of the lease set of feedbox feed; processes with the same name share the work; not that of a relay"`
+	Processor string `env:"FEED_PROCESSOR" envDefault:"feed" check:"name" doc:"name of the lease set of feedbox feed; processes with the same name share the work; that of a relay is refused"`
 	Start     Start  `env:"FEED_START" envDefault:"beginning" doc:"where feedbox feed begins without checkpoints: beginning, now or a time such as 2026-01-31T08:00:00Z"`
 	Type      string `env:"FEED_TYPE" envDefault:"document.changed" doc:"CloudEvents attribute type of the documents"`
 	Batch     int    `env:"FEED_BATCH" envDefault:"100" min:"1" max:"1000" doc:"documents of a key in one request, in mode batch"`
