@@ -42,10 +42,19 @@ type letterFlags struct {
 }
 
 func (f *letterFlags) declare(cmd *cobra.Command) {
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.checkLimit(cmd) }
 	outputFlag(cmd, &f.format)
 	cmd.Flags().StringVar(&f.consumer, "consumer", "", "consumer, if there are several")
 	cmd.Flags().IntVar(&f.limit, "limit", 1000, "number of letters to read, the oldest first")
 	cmd.Flags().StringVar(&f.admin, "servicebus-admin", "", "URL of the management API, for an emulator")
+}
+
+// checkLimit refuses a limit that selects no letter.
+func (f *letterFlags) checkLimit(cmd *cobra.Command) error {
+	if f.limit < 1 {
+		return usage(cmd, fmt.Errorf("--limit %d: give a number from 1", f.limit))
+	}
+	return nil
 }
 
 // choose declares the flags of acts.

@@ -68,6 +68,7 @@ func (p *program) resubmit(ctx context.Context, act string, f *letterFlags, o *o
 	for _, effect := range plan.Effects {
 		p.say(f.format, "- %s", strings.Join(console.Wrap(effect, console.Width(p.out)-2), "\n  "))
 	}
+	var failed error
 	if !f.dryRun {
 		if err := p.confirm(f.yes, "%d dead letters of %s are sent again.", v.Letters, f.consumer); err != nil {
 			return err
@@ -76,14 +77,12 @@ func (p *program) resubmit(ctx context.Context, act string, f *letterFlags, o *o
 		failures, err := o.Resubmit(ctx, plan, func() { v.Sent++; bar.Add(1) })
 		bar.Done()
 		p.say(f.format, "sent again: %d of %d dead letters", v.Sent, v.Letters)
-		if err := p.audit(ctx, act, f, v.Sent, failures, err); err != nil {
-			return err
-		}
+		failed = p.audit(ctx, act, f, v.Sent, failures, err)
 	}
-	if f.format == console.FormatJSON {
-		return console.JSON(p.out, v)
+	if f.format == console.FormatJSON { // also after a failure, with the number of those that were sent
+		return errors.Join(failed, console.JSON(p.out, v))
 	}
-	return nil
+	return failed
 }
 
 func (p *program) deadLettersEditCommand() *cobra.Command {
@@ -151,19 +150,19 @@ func (p *program) deadLettersDiscardCommand() *cobra.Command {
 					if err := p.confirm(f.yes, "%d dead letters of %s are removed. The consumer never handles them.", len(letters), f.consumer); err != nil {
 						return err
 					}
-					done := 0
-					failures, err := o.Discard(ctx, f.consumer, letters, func() { done++ })
-					p.say(f.format, "discarded: %d of %d dead letters", done, len(letters))
-					if err := p.audit(ctx, "discard", &f, done, failures, err); err != nil {
+				}
+				if f.format == console.FormatJSON { // before the removal, because it is the only copy that remains
+					if err := console.JSON(p.out, views); err != nil {
 						return err
 					}
 				}
-				if f.format == console.FormatJSON { // the only copy that remains
-					return console.JSON(p.out, views)
+				if !f.dryRun {
+					done := 0
+					failures, err := o.Discard(ctx, f.consumer, letters, func() { done++ })
+					p.say(f.format, "discarded: %d of %d dead letters", done, len(letters))
+					return p.audit(ctx, "discard", &f, done, failures, err)
 				}
-				if f.dryRun {
-					p.say(f.format, "%d dead letters would be discarded", len(letters))
-				}
+				p.say(f.format, "%d dead letters would be discarded", len(letters))
 				return nil
 			})
 		},

@@ -24,7 +24,7 @@ type lagView struct {
 	Behind    int64   `json:"behind"`
 	Oldest    float64 `json:"oldestSeconds"`
 	Unknown   int     `json:"unknown"`
-	Retention string  `json:"retention"` // safe, warning or critical; unknown if no known lag is one of the latter
+	Retention string  `json:"retention"` // safe, warning or critical; unknown if a lag is not known and no known one is one of the latter
 }
 
 type rangeView struct {
@@ -112,7 +112,7 @@ func measureLag(ctx context.Context, o *operator.Operator) (lagView, error) {
 		return lagView{}, err
 	}
 	v := lagView{At: measured.At, Ranges: []rangeView{}, Behind: measured.Behind, Oldest: measured.Oldest.Seconds(), Unknown: measured.Unknown, Retention: measured.Level.String()}
-	if measured.Unknown > 0 && measured.Level == relay.Safe {
+	if measured.Level == relay.Safe && measured.Handled().IsZero() {
 		v.Retention = "unknown"
 	}
 	for _, r := range measured.Ranges {

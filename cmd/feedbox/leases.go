@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -137,7 +138,7 @@ type selection struct {
 
 // leasesVerb completes a command that takes lease names, or the flag --all with the help
 // text all. do stores the request and returns the confirmation to print.
-func (p *program) leasesVerb(all string, cmd *cobra.Command, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator, s selection) (noted string, err error)) *cobra.Command {
+func (p *program) leasesVerb(limit duration, all string, cmd *cobra.Command, do func(ctx context.Context, cfg *config.Relay, o *operator.Operator, s selection) (noted string, err error)) *cobra.Command {
 	var s selection
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if (len(args) == 0) != s.all {
@@ -146,7 +147,7 @@ func (p *program) leasesVerb(all string, cmd *cobra.Command, do func(ctx context
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) (err error) {
+		return p.operate(cmd, false, limit, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) (err error) {
 			if s.ids, s.label, err = selectLeases(ctx, o, args); err != nil {
 				return err
 			}
@@ -191,13 +192,13 @@ func leaseNamed(leases []changefeed.Lease, name string) (changefeed.Lease, error
 		if l.ID == name || l.Token == name || short == name {
 			return l, nil
 		}
-		if strings.HasPrefix(short, strings.ToLower(name)) {
+		if name != "" && strings.HasPrefix(short, strings.ToLower(name)) {
 			found = append(found, l)
 		}
 	}
 	switch len(found) {
 	case 0:
-		return changefeed.Lease{}, noSuchLease(fmt.Errorf("there is no lease %s", name))
+		return changefeed.Lease{}, noSuchLease(fmt.Errorf("there is no lease %s", cmp.Or(name, "with an empty name")))
 	case 1:
 		return found[0], nil
 	}

@@ -16,7 +16,7 @@ func (p *program) leasesRewindCommand() *cobra.Command {
 	var yes bool
 	var to, consequence string
 	var start changefeed.Start
-	cmd := p.leasesVerb("all leases", &cobra.Command{
+	cmd := p.leasesVerb(quick, "all leases", &cobra.Command{
 		Use:   "rewind LEASE... | --all --to beginning|now|TIME",
 		Short: "Move checkpoints, even if events are repeated or skipped",
 		Long: `Move checkpoints, even if events are repeated or skipped. Moving a checkpoint ahead
@@ -63,7 +63,7 @@ func parseRewind(to string) (changefeed.Start, string, error) {
 
 func (p *program) leasesRestartCommand() *cobra.Command {
 	var yes bool
-	cmd := p.leasesVerb("all leases", &cobra.Command{
+	cmd := p.leasesVerb(long, "all leases", &cobra.Command{
 		Use:   "restart LEASE... | --all",
 		Short: "Start again from the beginning after a restore or failover",
 		Long: `Start again from the beginning, after the container was restored or its account failed
@@ -78,7 +78,7 @@ has is sent again. The command shows how many these are before it asks.`,
 			return "", err
 		}
 		table := console.NewTable("LEASE", "EVENTS", "OLDEST", "NOTE")
-		events := 0
+		events, unknown := 0, 0
 		for _, r := range plan {
 			count, oldest := fmt.Sprint(r.Events), ""
 			if events += r.Events; r.Events > 0 {
@@ -86,24 +86,35 @@ has is sent again. The command shows how many these are before it asks.`,
 			}
 			if r.Left != "" {
 				count = "unknown"
+				unknown++
 			}
 			table.Row(changefeed.LeaseName(r.Lease), count, oldest, r.Left)
 		}
 		if err := table.Write(p.out, "there are no leases of processor "+cfg.Processor+" yet"); err != nil {
 			return "", err
 		}
-		if err := p.confirm(yes, "%s start from the beginning: these %d events are sent again. The topic drops the duplicates within its window; consumers get the others twice.", s.label, events); err != nil {
+		if err := p.confirm(yes, "%s start from the beginning: %s sent again. The topic drops the duplicates within its window; consumers get the others twice.", s.label, resent(events, unknown)); err != nil {
 			return "", err
 		}
+		ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
+		defer cancel()
 		return fmt.Sprintf("restart of %s from the beginning, with a new history; see feedbox leases ls", s.label), o.Leases.Restart(ctx, s.ids...)
 	})
 	yesFlag(cmd, &yes)
 	return cmd
 }
 
+// resent names the events that a restart sends again.
+func resent(events, unknownRanges int) string {
+	if unknownRanges > 0 {
+		return fmt.Sprintf("at least %d events, and an unknown number of %d ranges that could not be read, are", events, unknownRanges)
+	}
+	return fmt.Sprintf("these %d events are", events)
+}
+
 func (p *program) leasesPauseCommand() *cobra.Command {
 	var yes bool
-	cmd := p.leasesVerb("all leases, including future ones", &cobra.Command{
+	cmd := p.leasesVerb(quick, "all leases, including future ones", &cobra.Command{
 		Use:   "pause LEASE... | --all",
 		Short: "Pause sending; owners keep their leases",
 	}, func(ctx context.Context, cfg *config.Relay, o *operator.Operator, s selection) (string, error) {
@@ -121,7 +132,7 @@ func (p *program) leasesPauseCommand() *cobra.Command {
 }
 
 func (p *program) leasesResumeCommand() *cobra.Command {
-	return p.leasesVerb("all leases, whether paused by name or by --all", &cobra.Command{
+	return p.leasesVerb(quick, "all leases, whether paused by name or by --all", &cobra.Command{
 		Use:   "resume LEASE... | --all",
 		Short: "Resume paused leases",
 	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
@@ -135,7 +146,7 @@ func (p *program) leasesResumeCommand() *cobra.Command {
 }
 
 func (p *program) leasesReleaseCommand() *cobra.Command {
-	return p.leasesVerb("all leases", &cobra.Command{
+	return p.leasesVerb(quick, "all leases", &cobra.Command{
 		Use:   "release LEASE... | --all",
 		Short: "Release leases once; the relays redistribute them",
 	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
@@ -144,7 +155,7 @@ func (p *program) leasesReleaseCommand() *cobra.Command {
 }
 
 func (p *program) leasesRetryCommand() *cobra.Command {
-	return p.leasesVerb("all leases", &cobra.Command{
+	return p.leasesVerb(quick, "all leases", &cobra.Command{
 		Use:   "retry LEASE... | --all",
 		Short: "Reset failure counts and resume stopped ranges",
 		Long: `Reset failure counts and resume stopped ranges.

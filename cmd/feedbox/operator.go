@@ -23,7 +23,7 @@ import (
 )
 
 // answerTimeout bounds a quick command, and each request of a long one.
-const answerTimeout = 30 * time.Second
+var answerTimeout = 30 * time.Second
 
 var errNoAnswer = fmt.Errorf("no answer within %s", answerTimeout)
 

@@ -36,7 +36,7 @@ func (p *program) parkedSkipCommand() *cobra.Command {
 				return usage(cmd, err)
 			}
 			return p.operate(cmd, false, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
-				if err := checkFirst(ctx, o, args[0], event); err != nil {
+				if err := p.checkFirst(ctx, o, args[0], event); err != nil {
 					return err
 				}
 				if err := p.confirm(yes, "Event %s of key %s will never be %s. Its document is kept in the record.", event, args[0], map[bool]string{true: "handled", false: "sent"}[p.consumer != ""]); err != nil {
@@ -56,12 +56,12 @@ func (p *program) parkedSkipCommand() *cobra.Command {
 }
 
 // checkFirst refuses early what a relay would refuse later: an event that is not the first.
-func checkFirst(ctx context.Context, o *operator.Operator, key, event string) error {
+func (p *program) checkFirst(ctx context.Context, o *operator.Operator, key, event string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
 	switch err := o.FirstInLine(ctx, key, event); {
 	case fault.Is(err, fault.Conflict):
-		return console.Advise(err, "feedbox parked show "+key)
+		return console.Advise(err, "feedbox parked show "+key+p.flag())
 	default:
 		return notParked(key, err)
 	}
@@ -85,7 +85,12 @@ It also records the shards of FEEDBOX_SERVICEBUS_SHARDS, the last step of their 
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
 				owner, err := o.ParkedOwner(ctx)
-				if err != nil {
+				switch {
+				case errors.Is(err, operator.ErrDamagedOwner):
+					if err := p.confirm(yes, "The parked events will belong to %s. Their earlier processor and the shards are not known. All relays must have stopped.", cfg.Processor); err != nil {
+						return err
+					}
+				case err != nil:
 					return err
 				}
 				if owner != "" && owner != cfg.Processor {

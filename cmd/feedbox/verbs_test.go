@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -9,6 +11,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
+
+	"feedbox/changefeed"
+	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/emulator/cosmosemu"
 )
 
 // A file that calls confirm declares the flag --yes, or the file of its command does.
@@ -63,6 +70,70 @@ func declaresYes(t *testing.T, file string) bool {
 		t.Fatal(err)
 	}
 	return strings.Contains(string(text), "yesFlag(cmd")
+}
+
+// An empty name, for example of a variable that is not set, is no prefix of the only lease.
+func TestEmptyNameIsNoLease(t *testing.T) {
+	leases := []changefeed.Lease{{ID: "feedboxmemory_db_coll..00-FF", Token: "-FF"}}
+	if l, err := leaseNamed(leases, ""); err == nil {
+		t.Errorf("an empty name is lease %s", l.ID)
+	}
+	if _, err := leaseNamed(leases, changefeed.LeaseName(leases[0].ID)[:1]); err != nil {
+		t.Error(err)
+	}
+}
+
+// Events that could not be counted are not zero.
+func TestRestartAsksAboutUnknownEvents(t *testing.T) {
+	for want, of := range map[string][2]int{"these 5 events are": {5, 0}, "at least 0 events, and an unknown number of 2 ranges that could not be read, are": {0, 2}} {
+		if got := resent(of[0], of[1]); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A restart reads the whole feed before it asks, which may take longer than a quick command may.
+func TestRestartReadsAsLongAsItTakes(t *testing.T) {
+	defer func(was time.Duration) { answerTimeout = was }(answerTimeout)
+	answerTimeout = 2 * time.Second
+	emulator, err := cosmosemu.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = emulator.Close() }()
+	for _, c := range []cosmosemu.ContainerProps{{ID: "data", PartitionKey: []string{"/partitionKey"}, Partitions: 3}, {ID: "leases", PartitionKey: []string{"/id"}}, {ID: "parked", PartitionKey: []string{"/partitionKey"}}} {
+		if err := emulator.CreateContainer("contacts", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	feed, err := cosmosfeed.NewFeed(emulator.Client(), "contacts", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := cosmosfeed.NewLeaseStore(emulator.Client(), "contacts", "leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	relay, err := changefeed.New(feed, store, changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil }), &changefeed.Options{
+		Processor: "feedbox", Observer: &changefeed.Observer{Balanced: func(b changefeed.Balanced) {
+			if b.Owned == 3 {
+				stop()
+			}
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := relay.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer emulator.Control(cosmosemu.OpReadChangeFeed, cosmosemu.Always(cosmosemu.Fault{Delay: time.Second}))()
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"leases", "restart", "--all", "--yes"}, &bytes.Buffer{}, &out, &errOut, []string{"FEEDBOX_COSMOS_ENDPOINT=" + emulator.Endpoint(), "FEEDBOX_COSMOS_KEY=" + emulator.Key()})
+	if code != exitOK || !strings.Contains(out.String(), "noted: restart of all leases") {
+		t.Errorf("exit code %d\n%s%s", code, &out, &errOut)
+	}
 }
 
 // A request has the name of an operator even without a login, as in a pod.

@@ -42,10 +42,13 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 	} else if free > 0 {
 		f = Fine(check, "%d of %d have no owner", free, len(leases)).Is(FindingWarning, "start a relay, or wait until one takes them over")
 	}
-	if paused, err := o.Leases.Paused(ctx); err == nil && paused {
-		f = Fine(check, "all ranges are paused by an operator").Is(FindingWarning, "feedbox leases resume --all")
+	found := []Finding{f}
+	if paused, err := o.Leases.Paused(ctx); err != nil {
+		found = append(found, o.failed(ctx, "pause", err, PartLeases))
+	} else if paused {
+		found = append(found, Fine("pause", "all ranges are paused by an operator").Is(FindingWarning, "feedbox leases resume --all"))
 	}
-	return []Finding{f, o.examineAge(ctx, management)}
+	return append(found, o.examineAge(ctx, management))
 }
 
 const (

@@ -180,6 +180,20 @@ func TestShardsChangeOnlyWithoutOwners(t *testing.T) {
 	if _, err := o.Adopt(t.Context()); err != nil || o.CheckShards(t.Context()) != nil {
 		t.Errorf("after all relays have stopped: %v, %v", err, o.CheckShards(t.Context()))
 	}
+
+	// The shards of a damaged marker are not known.
+	o.store.Markers = memstore.New(nil)
+	if _, err := o.store.Markers.Create(t.Context(), changefeed.Record{ID: "$owner", Body: []byte("{}")}); err != nil {
+		t.Fatal(err)
+	}
+	write(`"relay-1"`)
+	if _, err := o.Adopt(t.Context()); !fault.Is(err, fault.Conflict) {
+		t.Errorf("a damaged marker is adopted while a relay owns a range: %v", err)
+	}
+	write("null")
+	if _, err := o.Adopt(t.Context()); err != nil {
+		t.Errorf("a damaged marker after all relays have stopped: %v", err)
+	}
 }
 
 func isShardsError(err error) bool {
@@ -192,6 +206,31 @@ type silentLeases struct{ changefeed.LeaseStore }
 // List implements changefeed.LeaseStore.
 func (silentLeases) List(context.Context, string) ([]changefeed.Record, error) {
 	return nil, context.DeadlineExceeded
+}
+
+// A pause must not hide that the events of a range are not sent at all.
+func TestDoctorShowsGapsWhileAllIsPaused(t *testing.T) {
+	ids := []string{"feedboxmemory_db_coll.info", "feedboxmemory_db_coll..00-FF"}
+	o := newSharedStore(t, ids...)
+	read, err := o.store.Leases.Read(t.Context(), ids[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Body = fmt.Appendf(nil, `{"id":%q,"version":1,"LeaseToken":"-1F","FeedRange":{"Range":{"min":"","max":"1F"}},"Owner":null,"ContinuationToken":"\"0\"","properties":{}}`, ids[1])
+	if _, err = o.store.Leases.Replace(t.Context(), read); err != nil {
+		t.Fatal(err)
+	}
+	for _, paused := range []bool{false, true} {
+		if paused {
+			if err := o.Leases.Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got := texts(o.examineLeases(t.Context(), ""))
+		if !strings.Contains(got, "leases failed: no lease covers [1F-FF]") || strings.Contains(got, "all ranges are paused") != paused {
+			t.Errorf("paused %v: %s", paused, got)
+		}
+	}
 }
 
 // Another name is the tempting remedy, but it sends all stored events again.

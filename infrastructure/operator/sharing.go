@@ -58,10 +58,10 @@ func (o *Operator) OtherLeaseSets(ctx context.Context) ([]LeaseSet, error) {
 // Adopt makes the configured processor the owner of the parked events, and records the configured shards.
 // It refuses other shards with a fault.Conflict while a lease has an owner: a relay that runs sends to the
 // recorded ones, and one that was killed may have sent events after its checkpoint, which the next owner
-// sends again and the new topics do not drop.
+// sends again and the new topics do not drop. The shards of a damaged marker are not known, so they count as others.
 func (o *Operator) Adopt(ctx context.Context) (previous string, err error) {
 	if changed := o.CheckShards(ctx); changed != nil {
-		if _, ok := errors.AsType[*relayport.ShardsError](changed); !ok {
+		if _, ok := errors.AsType[*relayport.ShardsError](changed); !ok && !errors.Is(changed, ErrDamagedOwner) {
 			return "", changed
 		}
 		leases, err := o.Leases.Leases(ctx)
@@ -90,6 +90,9 @@ func (o *Operator) ChangedShards(ctx context.Context) *relayport.ShardsError {
 	changed, _ := errors.AsType[*relayport.ShardsError](o.CheckShards(ctx))
 	return changed
 }
+
+// ErrDamagedOwner is the error of ParkedOwner for a marker that Adopt replaces.
+var ErrDamagedOwner = relayport.ErrDamagedOwner
 
 // ParkedOwner returns the processor that owns the parked events, "" if none has claimed them.
 func (o *Operator) ParkedOwner(ctx context.Context) (string, error) { return o.store.Owner(ctx) }

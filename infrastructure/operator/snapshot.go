@@ -90,12 +90,16 @@ func (o *Operator) Lags(ctx context.Context) ([]changefeed.RangeLag, error) {
 }
 
 // Handled returns the time before which all changes were handled, by the store's clock; zero if
-// the lag of a range is unknown, or there are no leases yet, so that nothing was handled.
+// the lag of a range is unknown, no lease covers it, or there are no leases yet, so that nothing was handled.
 func (s Snapshot) Handled() time.Time {
-	if s.Unknown > 0 || len(s.Ranges) == 0 {
+	handled := s.At
+	leases := make([]changefeed.Lease, len(s.Ranges))
+	for i := range s.Ranges {
+		leases[i] = s.Ranges[i].Lease
+	}
+	if s.Unknown > 0 || len(leases) == 0 || len(Uncovered(leases)) > 0 {
 		return time.Time{}
 	}
-	handled := s.At
 	for _, r := range s.Ranges {
 		if oldest := r.Lag.Oldest; !oldest.IsZero() && oldest.Before(handled) {
 			handled = oldest

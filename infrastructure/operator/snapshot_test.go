@@ -213,6 +213,22 @@ func TestConditionOfRange(t *testing.T) {
 	}
 }
 
+// Nothing is known of the events of a range that no lease covers, for example after its damaged lease was
+// omitted.
+func TestNothingIsProvedOfARangeWithoutALease(t *testing.T) {
+	o := &Operator{cfg: &config.Relay{EventTTL: time.Hour}}
+	read := changefeed.RangeLag{Known: true}
+	left := changefeed.Lease{ID: "left", State: changefeed.LeaseLive, Range: changefeed.FeedRange{Min: "", Max: "1F"}}
+	right := changefeed.Lease{ID: "right", State: changefeed.LeaseLive, Range: changefeed.FeedRange{Min: "1F", Max: "FF"}}
+	lags := map[string]changefeed.RangeLag{"left": read, "right": read}
+	if s := o.NewSnapshot(time.Now(), []changefeed.Lease{left, right}, false, lags); s.Handled().IsZero() {
+		t.Error("two ranges that cover everything and have no lag: nothing counts as handled")
+	}
+	if handled := o.NewSnapshot(time.Now(), []changefeed.Lease{left}, false, lags).Handled(); !handled.IsZero() {
+		t.Errorf("no lease covers 1F-FF, and all before %s counts as handled", handled)
+	}
+}
+
 // Before the first relay there are no leases, so nothing proves that an event was sent.
 func TestWithoutLeasesNothingWasHandled(t *testing.T) {
 	if handled := (Snapshot{At: time.Now()}).Handled(); !handled.IsZero() {

@@ -147,9 +147,10 @@ func (o *Operator) proof(ctx context.Context, s Snapshot) func(e *relay.StoredEv
 	if time.Since(s.At) < provesFor {
 		waiting = StatusWaiting
 	}
+	handled := s.Handled()
 	handledBefore := func(e *relay.StoredEvent, t time.Time) bool { return e.StoredAt.Add(time.Second).Before(t) }
 	return func(e *relay.StoredEvent) Status {
-		if handledBefore(e, s.Handled()) && e.LSN == 0 {
+		if handledBefore(e, handled) && e.LSN == 0 {
 			return StatusSent
 		}
 		if !placed {

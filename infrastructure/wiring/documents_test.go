@@ -122,6 +122,46 @@ func TestRefusedDocumentOfABatchIsFound(t *testing.T) {
 	})
 }
 
+// A receiver that takes each document, but not all in one request, would hold its keys for ever.
+func TestBatchThatIsTooLargeIsDivided(t *testing.T) {
+	var mu sync.Mutex
+	got := map[string][]string{}
+	accepted := 0
+	pushBubble(t, push.Options{Mode: push.Batch}, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		events := received(t, r)
+		if len(events) > 2 {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			return
+		}
+		for _, e := range events {
+			got[e.Key] = append(got[e.Key], e.Subject)
+			accepted++
+		}
+	}, func(t *testing.T, s *push.Sender) {
+		feed := memfeed.New(nil)
+		for n := range 5 {
+			for _, key := range []string{"a", "b", "c", "d"} { // more than open the circuit breaker
+				feed.Put(memfeed.Document{ID: fmt.Sprint(n), Key: key})
+			}
+		}
+		runDocuments(t, s, feed, 10, changefeed.PoisonStop, func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return accepted >= 20
+		})
+		for key, of := range got {
+			if want := []string{"0", "1", "2", "3", "4"}; !slices.Equal(of, want) {
+				t.Errorf("key %s: accepted %v, want %v", key, of, want)
+			}
+		}
+		if accepted != 20 {
+			t.Errorf("%d documents accepted, want 20", accepted)
+		}
+	})
+}
+
 // runDocuments runs a processor with the documents handler of s until done, for an hour of the bubble at most.
 func runDocuments(t *testing.T, s *push.Sender, feed changefeed.Feed, batch int, poison changefeed.PoisonPolicy, done func() bool) {
 	t.Helper()

@@ -292,6 +292,108 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		}
 	})
 
+	// The id of a letter that was removed is not that of another one, whatever the order of a read is.
+	t.Run("letters keep their ids", func(t *testing.T) {
+		c := newConsumers(t, server, rabbitmq.Group{Name: "ids", Queues: 1})
+		raw, err := amqp.Dial(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = raw.Close() }()
+		ch, err := raw.Channel()
+		if err == nil {
+			err = ch.Confirm(false)
+		}
+		for i, id := range []string{"", "", "", "event", "event"} {
+			if err == nil {
+				var confirmed *amqp.DeferredConfirmation
+				confirmed, err = ch.PublishWithDeferredConfirm("", "ids.dead-letters", true, false, amqp.Publishing{MessageId: id, Body: []byte(fmt.Sprint(i))})
+				if err == nil {
+					_, err = confirmed.WaitContext(t.Context())
+				}
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		letters := rabbitmq.NewDeadLetters(c.client)
+		read := func() map[string]string {
+			t.Helper()
+			found, _, err := letters.Read(t.Context(), "ids:1", 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bodies := map[string]string{}
+			for _, l := range found {
+				bodies[l.ID] = string(l.Body)
+			}
+			return bodies
+		}
+		remove := func(id string) error {
+			claim, err := letters.Claim(t.Context(), "ids:1", []string{id})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer claim.Release(t.Context())
+			return claim.Remove(t.Context(), id)
+		}
+		shown := map[string]string{}
+		testkit.Eventually(t, time.Minute, "5 letters", func() bool { shown = read(); return len(shown) == 5 })
+		left := len(shown)
+		for id, body := range shown {
+			left--
+			if strings.HasPrefix(id, "#") {
+				t.Errorf("a shell takes %s as a comment", id)
+			}
+			if err := remove(id); err != nil {
+				t.Errorf("letter %s: %v", id, err)
+			}
+			if err := remove(id); !errors.Is(err, relayport.ErrNoLetter) {
+				t.Errorf("letter %s is removed a second time: %v", id, err)
+			}
+			now := read()
+			for id, body := range now {
+				if shown[id] != body {
+					t.Errorf("letter %s has the body %s, before %s", id, body, shown[id])
+				}
+			}
+			if len(now) != left {
+				t.Fatalf("%d letters remain without the one of body %s, want %d", len(now), body, left)
+			}
+		}
+	})
+
+	// A wake-up that no consumer has received expires, and the broker moves it like an event.
+	t.Run("expired wake-ups are no dead letters", func(t *testing.T) {
+		c := newConsumers(t, server, rabbitmq.Group{Name: "asleep", Queues: 1})
+		raw, err := amqp.Dial(server.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = raw.Close() }()
+		ch, err := raw.Channel()
+		for _, kind := range []string{"feedbox.wakeUp", "Paid"} {
+			if err == nil {
+				err = ch.PublishWithContext(t.Context(), "", "asleep.0", true, false, amqp.Publishing{Type: kind, Expiration: "1", Headers: amqp.Table{consumer.PropertyKey: "k"}})
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Eventually(t, time.Minute, "two expired messages", func() bool {
+			queues, err := rabbitmq.Inspect(t.Context(), c.client, c.group)
+			return err == nil && queues[1].Messages == 2
+		})
+		found, more, err := rabbitmq.NewDeadLetters(c.client).Read(t.Context(), "asleep:1", 1)
+		if err != nil || more || len(found) != 1 || found[0].Action != "Paid" {
+			t.Errorf("letters %+v, more %v, %v; want the event only", found, more, err)
+		}
+		testkit.Eventually(t, time.Minute, "the event alone", func() bool {
+			queues, err := rabbitmq.Inspect(t.Context(), c.client, c.group)
+			return err == nil && queues[1].Messages == 1
+		})
+	})
+
 	// A queue was deleted. The letters of other queues are still sent, each to the queue of its key.
 	t.Run("resubmission goes to the queue of its key", func(t *testing.T) {
 		c := newConsumers(t, server, rabbitmq.Group{Name: "slots", Queues: 8})

@@ -1,7 +1,10 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -148,9 +151,15 @@ func (d *DeadLetters) open(ctx context.Context, consumerName string, enough func
 			if err != nil || !ok {
 				return err
 			}
+			if m.Type == typeWakeUp { // it has expired, and is no event
+				if err := m.Ack(false); err != nil {
+					return err
+				}
+				continue
+			}
 			l := deadLetterOf(&m)
-			for n, id := 2, l.ID; l.ID == "" || q.got[l.ID].Acknowledger != nil; n++ { // without an id, or the same event again
-				l.ID = id + "#" + strconv.Itoa(n)
+			for n, id := 2, l.ID; q.got[l.ID].Acknowledger != nil; n++ { // a copy, so it does not matter which one is meant
+				l.ID = id + "-" + strconv.Itoa(n)
 			}
 			q.letters, q.got[l.ID] = append(q.letters, l), m
 			if version, _ := s.Properties["version"].(string); limitsDeliveries(version) && l.Deliveries > maxReads {
@@ -173,11 +182,8 @@ func (d *DeadLetters) open(ctx context.Context, consumerName string, enough func
 func deadLetterOf(m *amqp.Delivery) relayport.DeadLetter {
 	e := event(m)
 	l := relayport.DeadLetter{
-		ID: m.MessageId, Event: e.ID, Key: e.Key, Action: e.Action, Sequence: e.Sequence, Deliveries: e.DeliveryCount,
+		ID: letterID(m), Event: e.ID, Key: e.Key, Action: e.Action, Sequence: e.Sequence, Deliveries: e.DeliveryCount,
 		Headers: map[string]string{"message id": m.MessageId}, Body: m.Body,
-	}
-	if last := e.Resubmission; last != "" { // failed again, so its next resubmission is another one
-		l.ID += "~" + last[max(0, len(last)-8):]
 	}
 	l.Reason, _ = m.Headers[HeaderDeadLetterReason].(string)
 	l.Description, _ = m.Headers[HeaderDeadLetterDescription].(string)
@@ -190,7 +196,21 @@ func deadLetterOf(m *amqp.Delivery) relayport.DeadLetter {
 	return l
 }
 
-// Read implements relayport.DeadLetters.
+// letterID returns the id of a letter by its content, because several may have the id of one event or none,
+// and reads return them in any order. A letter that was resubmitted and has failed again has another id, so
+// its next resubmission is another one. Headers of the broker change with each read.
+func letterID(m *amqp.Delivery) string {
+	sum := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
+		if !strings.HasPrefix(name, "x-") {
+			_, _ = fmt.Fprintf(sum, "%q %q ", name, fmt.Sprint(m.Headers[name])) // a hash has no errors
+		}
+	}
+	_, _ = fmt.Fprintf(sum, "%q %q %s", m.Type, m.Headers["x-first-death-reason"], m.Body)
+	return cmp.Or(m.MessageId, "no-id") + "~" + hex.EncodeToString(sum.Sum(nil)[:6])
+}
+
+// Read implements relayport.DeadLetters. It removes wake-ups, which are no letters.
 func (d *DeadLetters) Read(ctx context.Context, consumerName string, limit int) ([]relayport.DeadLetter, bool, error) {
 	q, err := d.open(ctx, consumerName, func(q *letterQueue) bool { return len(q.letters) > limit })
 	if err != nil {

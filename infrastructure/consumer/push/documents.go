@@ -38,7 +38,8 @@ type DocumentOptions struct {
 // ones of that key have no answer. The id of an event is that of the document and its version, so that
 // it is the same when the document is sent again.
 //
-// A refused batch is sent again one by one, because the answer does not name the document.
+// A refused batch is sent again one by one, because the answer does not name the document. So is one that is
+// too large (413), because each document may be small enough.
 func (s *Sender) Documents(ctx context.Context, documents []Document, o DocumentOptions, answer func(i int, err error)) {
 	size := 1
 	if s.o.Mode == Batch {

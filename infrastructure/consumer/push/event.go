@@ -3,8 +3,11 @@ package push
 import (
 	"bytes"
 	"cmp"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -50,10 +53,23 @@ func fromConsumer(e *consumer.Event, source string) Event {
 		resubmission = ""
 	}
 	return Event{
-		ID: cmp.Or(e.ID, e.Key+"/"+strconv.FormatInt(e.Sequence, 10)), Source: cmp.Or(source, "/feedbox"), Type: cmp.Or(e.Action, "event"),
+		ID: idOf(e), Source: cmp.Or(source, "/feedbox"), Type: cmp.Or(e.Action, "event"),
 		Time: e.CreatedAt, Key: e.Key, Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, Replaced: e.Replaced, Resubmission: resubmission,
 		Traceparent: e.Traceparent, Data: e.Body,
 	}
+}
+
+// idOf returns the id of an event, the same for every delivery. An event without id and sequence is
+// known by its content and by what the broker knows of it.
+func idOf(e *consumer.Event) string {
+	switch {
+	case e.ID != "":
+		return e.ID
+	case e.Sequence != 0:
+		return e.Key + "/" + strconv.FormatInt(e.Sequence, 10)
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %d %d %d %s", e.Action, e.SequenceNumber, e.EnqueuedAt.UnixNano(), e.CreatedAt.UnixNano(), e.Body))
+	return e.Key + "/" + hex.EncodeToString(sum[:16])
 }
 
 // attributes calls add for each attribute with a value. Numbers are strings, because a CloudEvents

@@ -545,6 +545,30 @@ func FuzzEventIsAValidRequest(f *testing.F) {
 	})
 }
 
+// A receiver that drops repeats by the id must not drop other events.
+func TestEventsWithoutAnIDHaveDifferentIDs(t *testing.T) {
+	enqueued := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	events := []consumer.Event{
+		{Key: "a", Body: []byte(`1`)}, {Key: "a", Body: []byte(`2`)}, {Key: "b", Body: []byte(`1`)}, {Key: "a", Action: "Paid", Body: []byte(`1`)},
+		{Key: "a", Body: []byte(`1`), SequenceNumber: 7}, {Key: "a", Body: []byte(`1`), EnqueuedAt: enqueued}, {Key: "a", Body: []byte(`1`), CreatedAt: enqueued}, {Key: "a", Sequence: 1, Body: []byte(`1`)},
+	}
+	seen := map[string]int{}
+	for i := range events {
+		id := fromConsumer(&events[i], "").ID
+		if was, repeated := seen[id]; repeated {
+			t.Errorf("events %d and %d have the id %s", was, i, id)
+		}
+		seen[id] = i
+		events[i].DeliveryCount++
+		if again := fromConsumer(&events[i], "").ID; again != id {
+			t.Errorf("event %d has the ids %s and %s", i, id, again)
+		}
+	}
+	if id := fromConsumer(&events[7], "").ID; id != "a/1" {
+		t.Errorf("an event with a sequence has the id %s", id)
+	}
+}
+
 func TestWrongOptionsAreRefused(t *testing.T) {
 	for _, o := range []Options{
 		{},

@@ -189,7 +189,7 @@ func (s *Sender) try(ctx context.Context, key string, events []Event, held *stre
 	case err == nil:
 		s.receiver.answer(key)
 		return nil
-	case answer != nil && answer.outcome == refused:
+	case answer != nil && (answer.outcome == refused || len(events) > 1 && answer.status == http.StatusRequestEntityTooLarge):
 		s.receiver.answer(key)
 		return consumer.DeadLetter("refused_"+strconv.Itoa(answer.status), err)
 	case answer != nil && answer.outcome == throttled:

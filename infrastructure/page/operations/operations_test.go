@@ -447,6 +447,32 @@ func TestUnknownKeysOfConsumersAreNotShownAsNone(t *testing.T) {
 	}
 }
 
+// drained is a port whose key was sent, or moved on, after the event was found first.
+type drained struct {
+	*acting
+	line []relay.ParkedEvent
+}
+
+func (d drained) ParkedKey(context.Context, string, int) (operator.ParkedKey, error) {
+	return operator.ParkedKey{Gate: relay.Gate{Key: "k", Version: "2"}, Line: d.line}, nil
+}
+
+// The preview of a skip shows no other event than the one that is skipped.
+func TestSkipOfAnEventThatHasJustLeftIsRefused(t *testing.T) {
+	for _, line := range [][]relay.ParkedEvent{nil, {{ID: "e2"}}} {
+		p, err := page.New(&page.Options{Sections: operations.New(operations.Options{Port: drained{&acting{fake: crowd(1, 1)}, line}}).Sections(), Actions: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reply := httptest.NewRecorder()
+		p.ServeHTTP(reply, httptest.NewRequest(http.MethodGet, "http://localhost/parked/skip?key=k&event=e1", nil))
+		if reply.Code != http.StatusConflict || !strings.Contains(reply.Body.String(), "not the first in line") {
+			t.Errorf("line %v: %d %s", line, reply.Code, reply.Body)
+		}
+		p.Close()
+	}
+}
+
 // A skip that is done may leave later events for a while. Another attempt that failed is reported.
 func TestSkipIsFollowedToItsEnd(t *testing.T) {
 	for want, after := range map[string][]relay.Gate{

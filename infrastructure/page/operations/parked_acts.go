@@ -234,6 +234,11 @@ func (s *Operations) previewSkip(ctx context.Context, q url.Values) (*page.Previ
 	if err != nil {
 		return nil, notParkedRefusal(key, err)
 	}
+	if len(found.Line) == 0 || found.Line[0].ID != event { // it has left since
+		return nil, &page.Refusal{
+			Status: http.StatusConflict, Title: "The event has left", Detail: "Event " + event + " is not the first in line of key " + key + " any more.", Next: "See the key.",
+		}
+	}
 	first := found.Line[0]
 	done, gap := "sent", "Consumers will find a gap in the sequence."
 	if q.Get("consumer") != "" {

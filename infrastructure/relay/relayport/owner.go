@@ -72,6 +72,9 @@ func (e *ShardsError) Error() string {
 		list(e.Recorded), list(e.Configured))
 }
 
+// ErrDamagedOwner reports a marker that cannot be read. Adopt replaces it.
+var ErrDamagedOwner = errors.New("the marker " + ownerID + " of the parked events is damaged and names no processor: run feedbox parked adopt")
+
 // CheckShards returns a *ShardsError if the recorded shards are others.
 func (s *Store) CheckShards(ctx context.Context, shards []string) error {
 	known, _, err := s.readOwner(ctx)
@@ -107,13 +110,13 @@ func (s *Store) Claim(ctx context.Context, processor string, shards ...string) e
 }
 
 // Adopt makes a processor the owner of the parked events, records the shards, and returns the
-// previous owner, which is empty if there was none.
+// previous owner, which is empty if there was none or if it cannot be read.
 func (s *Store) Adopt(ctx context.Context, processor string, shards ...string) (previous string, err error) {
 	if s.Markers == nil {
 		return "", fmt.Errorf("the store %s records no owner of its parked events: %w", s.Name, errors.ErrUnsupported)
 	}
 	known, etag, err := s.readOwner(ctx)
-	if err != nil || known.Processor == processor && slices.Equal(known.Shards, shards) {
+	if damaged := errors.Is(err, ErrDamagedOwner); err != nil && !damaged || !damaged && known.Processor == processor && slices.Equal(known.Shards, shards) {
 		return known.Processor, err
 	}
 	return known.Processor, s.writeOwner(ctx, processor, shards, etag)
@@ -125,7 +128,7 @@ func (s *Store) Owner(ctx context.Context) (string, error) {
 	return known.Processor, err
 }
 
-// readOwner returns the marker, the zero owner if there is none.
+// readOwner returns the marker, the zero owner if there is none. It returns the ETag of a damaged one too.
 func (s *Store) readOwner(ctx context.Context) (o owner, etag string, err error) {
 	if s.Markers == nil {
 		return o, "", nil
@@ -138,7 +141,7 @@ func (s *Store) readOwner(ctx context.Context) (o owner, etag string, err error)
 		return o, "", ownerFault("read", err)
 	}
 	if err := json.Unmarshal(record.Body, &o); err != nil || o.Processor == "" {
-		return owner{}, "", fmt.Errorf("the marker %s of the parked events names no processor (%w): run feedbox parked adopt", ownerID, errors.Join(err, errors.New("damaged")))
+		return owner{}, record.ETag, errors.Join(ErrDamagedOwner, err)
 	}
 	return o, record.ETag, nil
 }

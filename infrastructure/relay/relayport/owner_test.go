@@ -110,6 +110,27 @@ func TestUnreadableOwnerIsNotNoOwner(t *testing.T) {
 	}
 }
 
+// The refusal of a damaged marker advises an adoption, which must succeed.
+func TestDamagedOwnerIsAdopted(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{}`, `{"processor":`} {
+		markers := memstore.New(nil)
+		if _, err := markers.Create(t.Context(), changefeed.Record{ID: "$owner", Body: []byte(body)}); err != nil {
+			t.Fatal(err)
+		}
+		s := &relayport.Store{Name: "memory", Markers: markers}
+		if err := s.Claim(t.Context(), "one", "a"); err == nil || !strings.Contains(err.Error(), "run feedbox parked adopt") {
+			t.Errorf("claim of %s: %v", body, err)
+		}
+		if _, err := s.Adopt(t.Context(), "one", "a"); err != nil {
+			t.Errorf("adopt %s: %v", body, err)
+		}
+		if err := s.Claim(t.Context(), "one", "a"); err != nil {
+			t.Errorf("%s after the adoption: %v", body, err)
+		}
+	}
+}
+
 // A relay with other shards would send events before earlier ones of their keys are handled.
 func TestOtherShardsAreRefusedUntilTheyAreAdopted(t *testing.T) {
 	t.Parallel()
