@@ -35,11 +35,11 @@ dist: ## both programs for linux, macOS and Windows, amd64 and arm64, into dist/
 	cd $(DIST) && sha256sum feedbox* > SHA256SUMS
 
 .PHONY: test
-test: ## the README's test command
+test: ## all tests: go test ./...
 	go test $(PACKAGES)
 
 .PHONY: race
-race: ## the README's test command under the race detector
+race: ## go test ./... under the race detector
 	tests/race.sh go test $(PACKAGES)
 
 .PHONY: stress

@@ -111,6 +111,9 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 	l.Owner, l.Incarnation, l.Expiry = r.opts.Host, r.incarnation, r.opts.Expiry
 	l.Epoch++
 	l.Handoff, l.Timestamp, l.foreign, l.takenOver = "", r.opts.Now(), false, false
+	if from != "" && from != l.Owner {
+		l.Previous = from // it did not release the lease, so it has not written this itself
+	}
 	if l.Request.Rewind != nil || l.Request.Retry {
 		applyRequest(&l)
 	}

@@ -90,7 +90,7 @@ type Lease struct {
 	Parent   string       // id of the record this one was split from
 	Children []RangeToken // replacements of this lease by a split
 	Handoff  hostKey      // the host that may acquire a released lease first
-	Previous string       // name of the last owner, preferred on a restart
+	Previous string       // name of the owner before Owner; a free lease prefers a host of this name
 
 	Health   Health
 	Failures int       // consecutive failures of the delivery that is retried

@@ -80,7 +80,8 @@ func healthOf(r operator.Range, now time.Time) string {
 	return string(condition)
 }
 
-// pending lists the requests of operators that the owner has not carried out yet.
+// pending lists the requests of operators in the record. The owner removes those that it has carried out,
+// except a pause, which an operator ends.
 func pending(r changefeed.Request) []string {
 	var w []string
 	if r.Paused {

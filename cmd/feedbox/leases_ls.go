@@ -22,7 +22,8 @@ func (p *program) leasesLsCommand() *cobra.Command {
 		Short: "List the leases in the order of their ranges",
 		Long: `List the leases in the order of their ranges: owner, number of ownership changes
 (EPOCH), position of the checkpoint (LSN), age of the change there and of the last
-write of the lease, and requests that the owner has not carried out yet (PENDING).`,
+write of the lease, and requests of operators in the record (PENDING). The owner
+removes a request when it has carried it out. A pause stays until it is resumed.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {

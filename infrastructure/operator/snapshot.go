@@ -72,16 +72,21 @@ func (o *Operator) NewSnapshot(at time.Time, leases []changefeed.Lease, paused b
 	return s
 }
 
+// inFlightFor is how long changes after the checkpoint count as in flight. A live owner stores a checkpoint
+// every second while it sends. The rest is for whole seconds of the store's clock and for clock skew.
+// Without this bound a killed owner would seem to have no backlog until its lease counts as silent.
+const inFlightFor = 3 * time.Second
+
 // Lags measures the ranges; see changefeed.Operator.Lag. Changes after the checkpoint do not count if
-// all are younger than the last write of the lease and its owner is live and without trouble, because
-// most were accepted by then: an owner stores a checkpoint up to a second later. The next write of the
-// lease shows those that were not.
+// all are younger than the last write of the lease and inFlightFor, and its owner is live and without
+// trouble, because most were accepted by then: an owner stores a checkpoint up to a second later. The
+// next write of the lease shows those that were not.
 func (o *Operator) Lags(ctx context.Context) ([]changefeed.RangeLag, error) {
 	lags, err := o.Leases.Lag(ctx)
 	for i := range lags {
 		l := &lags[i]
 		// The store's clock has whole seconds.
-		inFlight := l.Known && l.Withheld == 0 && l.Oldest.Add(time.Second).After(l.Timestamp)
+		inFlight := l.Known && l.Withheld == 0 && l.Oldest.Add(time.Second).After(l.Timestamp) && l.Age <= inFlightFor
 		if inFlight && l.Owner != "" && !l.Paused && l.Health == changefeed.Healthy && o.Silence(l.Lease, time.Now()) == 0 {
 			l.Transactions, l.Age = 0, 0
 		}

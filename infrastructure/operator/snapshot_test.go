@@ -18,13 +18,19 @@ import (
 	"feedbox/infrastructure/relay/relayport"
 )
 
+// errHangs makes the handler of newRelayed block, so that its owner stores no checkpoint.
+var errHangs = errors.New("hangs")
+
 // newRelayed runs a processor over a feed and returns an operator of it. The processor's handler
 // returns the error while there is one.
 func newRelayed(t *testing.T, feed changefeed.Feed) (*Operator, *atomic.Pointer[error]) {
 	t.Helper()
 	leases, failing := memstore.New(nil), &atomic.Pointer[error]{}
-	handle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error {
+	handle := changefeed.HandlerFunc(func(ctx context.Context, _ *changefeed.Batch) error {
 		if err := failing.Load(); err != nil {
+			if errors.Is(*err, errHangs) {
+				<-ctx.Done()
+			}
 			return *err
 		}
 		return nil
@@ -86,6 +92,26 @@ func TestAcceptedEventsAreNoLag(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		feed.Put(memfeed.Document{Key: "k", ID: "e"})
 		measure("paused", 1)
+	})
+}
+
+// Between two renewals an owner that stores no checkpoint looks like one that was killed: its lease is
+// healthy and not silent yet.
+func TestEventsWithoutACheckpointAreALag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed := memfeed.New(nil)
+		o, failing := newRelayed(t, feed)
+		feed.Put(memfeed.Document{Key: "k", ID: "e"}) // its checkpoint delays the next renewal
+		time.Sleep(500 * time.Millisecond)
+		failing.Store(&errHangs)
+		feed.Put(memfeed.Document{Key: "k", ID: "e"})
+		for _, step := range []struct{ later, behind int64 }{{100, 0}, {2920, 1}} {
+			time.Sleep(time.Duration(step.later) * time.Millisecond)
+			s, err := o.Measure(t.Context())
+			if err != nil || s.Behind != step.behind || s.Ranges[0].Silent > 0 || s.Ranges[0].Lag.Oldest.IsZero() {
+				t.Errorf("%d ms later: %d behind, range %+v, %v; want %d", step.later, s.Behind, s.Ranges[0], err, step.behind)
+			}
+		}
 	})
 }
 

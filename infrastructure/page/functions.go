@@ -1,9 +1,11 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"html/template"
 	"math"
+	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -24,11 +26,44 @@ func (p *Page) functions() template.FuncMap {
 			return p.options.Prefix + "/" + below + "?" + values.Encode(), nil
 		},
 		"segment": url.PathEscape,
+		"keyed": func(below, key string, query ...string) string {
+			return p.options.Prefix + Keyed("/"+below, key, query...)
+		},
 		"token": func() template.HTML {
 			return template.HTML(`<input type="hidden" name="token" value="` + p.blank + `">`) //nolint:gosec // rand.Text is letters and digits
 		},
 		"count": count, "age": age, "span": Span, "moment": moment, "spark": spark, "rate": Rate,
 	}
+}
+
+// Keyed returns the address of a key below a path, with the names and values of a query. A key is a segment
+// of the path, except "." and "..": browsers remove these even if they are escaped, so they are in the
+// query. KeyOf reads both. Empty values are omitted.
+func Keyed(below, key string, query ...string) string {
+	values := url.Values{}
+	for i := 0; i+1 < len(query); i += 2 {
+		if query[i+1] != "" {
+			values.Set(query[i], query[i+1])
+		}
+	}
+	if key == "." || key == ".." {
+		values.Set("key", key)
+	} else {
+		below += "/" + url.PathEscape(key)
+	}
+	if len(values) > 0 {
+		below += "?" + values.Encode()
+	}
+	return below
+}
+
+// KeyOf returns the key of an address that Keyed returned. The pattern of a path with a key names it key.
+func KeyOf(r *http.Request) (string, error) {
+	key := cmp.Or(r.PathValue("key"), r.URL.Query().Get("key"))
+	if key == "" {
+		return "", &Refusal{Status: http.StatusNotFound, Title: "Page not found", Detail: "The address has no key.", Next: "Use the navigation."}
+	}
+	return key, nil
 }
 
 // count formats a whole number exactly, with thousands separators.

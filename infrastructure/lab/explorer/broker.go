@@ -173,7 +173,11 @@ type ruleList struct {
 }
 
 func (e *Explorer) rules(r *http.Request) (any, error) {
-	topic, name, _ := parts(r.URL.Query().Get("path"))
+	path := strings.TrimSuffix(r.URL.Query().Get("path"), deadLetters)
+	topic, name, _ := parts(path)
+	if _, err := e.bus.Counters(path); topic == "" || err != nil { // the SDK lists no rules of an unknown subscription
+		return nil, missing("subscription", "See the list of entities.")
+	}
 	out := &ruleList{Topic: topic, Name: name}
 	pager := e.admin.NewListRulesPager(topic, name, nil)
 	for pager.More() && len(out.Rules) < maxEntities {

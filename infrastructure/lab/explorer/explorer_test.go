@@ -198,6 +198,12 @@ func TestBroker(t *testing.T) {
 	s.want(s.get("/broker/message?path="+path+"&number=1"), "&#34;n&#34;: 1", "s1")
 	s.want(s.get("/broker/message?path="+path+"&number=99999"), "There is no such message")
 	s.want(s.get("/broker/messages?path=none"), "There is no such entity")
+	for _, none := range []string{"../../x", "jobs", "events/Subscriptions/none", "none/Subscriptions/all"} {
+		s.want(s.get("/broker/rules?path="+url.QueryEscape(none)), "There is no such subscription")
+	}
+	for _, none := range []string{"", "nope", "jobs/$DeadLetterQueue", "events/Subscriptions/all"} {
+		s.want(s.get("/broker/send?to="+url.QueryEscape(none)), "There is no such topic or queue")
+	}
 	s.want(s.act("/broker/send?to=jobs", "/broker/send", url.Values{"to": {"jobs"}, "id": {"j1"}, "body": {"hello"}}), "sent to jobs as j1")
 	s.act("/broker", "/broker/status", url.Values{"path": {"jobs"}, "to": {"off"}})
 	s.want(s.get("/broker"), "Enable jobs", "Disabled")

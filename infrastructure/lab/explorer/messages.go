@@ -264,6 +264,9 @@ func (e *Explorer) put(ctx context.Context, to string, m *azservicebus.Message) 
 }
 
 func (e *Explorer) previewSend(_ context.Context, v url.Values) (*page.Preview, error) {
+	if _, err := e.bus.Counters(v.Get("to")); destination(v.Get("to")) != v.Get("to") || err != nil {
+		return nil, missing("topic or queue", "See the list of entities.")
+	}
 	return &page.Preview{
 		Summary: "A message is sent to " + v.Get("to") + ".",
 		Fields: []page.Field{

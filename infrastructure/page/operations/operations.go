@@ -84,6 +84,7 @@ func (s *Operations) Sections() []page.Section {
 			Views: []page.View{
 				{Template: "parked.html", Every: live, Data: s.parked},
 				{Path: "keys/{key}", Title: "Parked key", Template: "key.html", Every: live, Data: s.key},
+				{Path: "keys", Title: "Parked key", Template: "key.html", Every: live, Data: s.key}, // see page.Keyed
 			},
 			Acts: s.parkedActs(),
 		},
@@ -98,8 +99,11 @@ func (s *Operations) Sections() []page.Section {
 		},
 		{
 			Path: "life", Title: "Timeline", Hidden: true, Templates: templates, // the list of events leads to it
-			Views: []page.View{{Path: "{key}", Title: "Timeline of an aggregate", Template: "timeline.html", Every: live, Data: s.timeline}},
-			Acts:  s.timelineActs(),
+			Views: []page.View{
+				{Path: "{key}", Title: "Timeline of an aggregate", Template: "timeline.html", Every: live, Data: s.timeline},
+				{Title: "Timeline of an aggregate", Template: "timeline.html", Every: live, Data: s.timeline}, // see page.Keyed
+			},
+			Acts: s.timelineActs(),
 		},
 		{Path: "members", Title: "Members", Templates: templates, Views: []page.View{{Title: "Leases and members", Template: "members.html", Every: live, Data: s.members}}},
 		{Path: "doctor", Title: "Doctor", Templates: templates, Views: []page.View{{Template: "doctor.html", Every: live, Data: s.examine}}},

@@ -222,6 +222,34 @@ func TestFirstViewAfterAPauseShowsTheStateOfNow(t *testing.T) {
 	})
 }
 
+// A key without stored events has no state.
+func TestUnknownKeyDoesNotFlow(t *testing.T) {
+	port := crowd(1, 0)
+	port.entries = []operator.Entry{}
+	if body := serve(t, port)("/life/nope"); green.MatchString(body) || !strings.Contains(body, "No event of this key is stored") {
+		t.Errorf("%q in\n%s", green.FindString(body), body)
+	}
+}
+
+// Browsers remove the segments "." and ".." of a path, so these keys are in the query.
+func TestKeysOfDotsHaveAnAddress(t *testing.T) {
+	port := crowd(1, 1)
+	e := operator.ListedEvent{}
+	e.Key = ".."
+	port.listed, port.gates[0].Key = operator.EventPage{Events: []operator.ListedEvent{e}}, "."
+	get := serve(t, port)
+	for path, want := range map[string]string{
+		"/events": `href="/life?key=.."`, "/life?key=..": `<h1><span class="mono">..</span></h1>`, "/parked": `href="/parked/keys?key=."`, "/parked/keys?key=.": `href="/life?key=."`,
+	} {
+		if body := get(path); !strings.Contains(body, want) {
+			t.Errorf("%s: %q is missing in\n%s", path, want, body)
+		}
+	}
+	if key, err := page.KeyOf(httptest.NewRequest(http.MethodGet, "/life", nil)); err == nil {
+		t.Errorf("an address without a key has the key %q", key)
+	}
+}
+
 // The view of a key lists its events in order, and marks the refused one.
 func TestParkedKeyListsEventsInOrder(t *testing.T) {
 	port := crowd(1, 2)
@@ -230,9 +258,10 @@ func TestParkedKeyListsEventsInOrder(t *testing.T) {
 		{ID: "e2", Sequence: 8, Action: "Renamed", Reason: "held"},
 		{ID: "e3", Sequence: 9, Reason: "held"},
 	}
+	port.gates[1].Arrivals = 1
 	body := serve(t, port)("/parked/keys/key-00001")
 	last := 0
-	for _, want := range []string{"3 events wait", "Retry in order", `done">1–6</span>`, "bigger than the broker takes", "&lt;script&gt;", "Skip it", "Renamed"} {
+	for _, want := range []string{"3 events wait", "Retry in order", `done">1–6</span>`, "bigger than the broker takes", "&lt;script&gt;", "Skip it", "Renamed", "failed retries", "<dd>1 event</dd>"} {
 		at := strings.Index(body[last:], want)
 		if at < 0 {
 			t.Fatalf("%q is missing or out of order", want)

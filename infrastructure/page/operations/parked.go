@@ -157,7 +157,11 @@ func (s *Operations) key(r *http.Request) (any, error) {
 	if err != nil || limit < 1 || limit > lineMax {
 		limit = lineDefault
 	}
-	key, q := r.PathValue("key"), r.URL.Query()
+	key, err := page.KeyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	q := r.URL.Query()
 	port, err := s.portOf(q)
 	if err != nil {
 		return nil, err

@@ -125,12 +125,12 @@ func (s *Operations) noteAndWait(ctx context.Context, port Port, o *page.Order, 
 
 // await waits until the intent of a gate was carried out.
 func (s *Operations) await(ctx context.Context, port Port, o *page.Order, before relay.Gate, verb relay.Verb) error {
-	key, party, query := before.Key, "relay", ""
-	if name := o.Values.Get("consumer"); name != "" {
-		party, query = "consumer", "?consumer="+url.QueryEscape(name)
+	key, party, consumer := before.Key, "relay", o.Values.Get("consumer")
+	if consumer != "" {
+		party = "consumer"
 	}
 	o.Say(fmt.Sprintf("Noted: %s of %s. %d events are waiting.", verb, key, before.Events))
-	o.Next("See the key", "/parked/keys/"+url.PathEscape(key)+query)
+	o.Next("See the key", page.Keyed("/parked/keys", key, "consumer", consumer))
 	defer func() { s.keys.forget(); s.timelines.forget(); s.reader.refresh() }()
 	bounded, cancel := context.WithTimeout(ctx, waitForRelay)
 	defer cancel()
@@ -140,7 +140,7 @@ func (s *Operations) await(ctx context.Context, port Port, o *page.Order, before
 		case fault.Is(err, fault.NotFound):
 			o.Progress(before.Events, before.Events)
 			o.Say("Done: the events were " + map[string]string{"relay": "sent", "consumer": "handled"}[party] + " in order, and the key flows again.")
-			o.Next("See the timeline of the key", "/life/"+url.PathEscape(key))
+			o.Next("See the timeline of the key", page.Keyed("/life", key))
 			return nil
 		case bounded.Err() != nil: // reported below
 		case err != nil:

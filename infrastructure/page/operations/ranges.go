@@ -63,7 +63,8 @@ func newRangeRow(r operator.Range, p Overview) rangeRow {
 	}
 }
 
-// pendingCommands lists the commands that the owner has not carried out yet.
+// pendingCommands lists the commands in the record. The owner removes those that it has carried out,
+// except a pause, which an operator ends.
 func pendingCommands(r changefeed.Request) []string {
 	var w []string
 	if r.Paused {

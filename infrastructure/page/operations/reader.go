@@ -48,7 +48,7 @@ type Overview struct {
 
 // Move is a change of ownership.
 type Move struct {
-	At       time.Time
+	At       time.Time // end of the read that found it
 	Lease    string
 	From, To string
 	Epoch    int64

@@ -45,7 +45,10 @@ type timelineEntry struct {
 const maxEntries = 200
 
 func (s *Operations) timeline(r *http.Request) (any, error) {
-	key := r.PathValue("key")
+	key, err := page.KeyOf(r)
+	if err != nil {
+		return nil, err
+	}
 	p := s.reader.Latest(r.Context())
 	return s.timelines.get(key, func() (timeline, error) {
 		found, err := s.o.Port.Timeline(r.Context(), key, p.Snapshot)
@@ -53,7 +56,7 @@ func (s *Operations) timeline(r *http.Request) (any, error) {
 			return timeline{}, err
 		}
 		v := timeline{Key: key, Trouble: found.Trouble, Missing: found.Missing}
-		v.Flows = found.Parked == nil && found.Trouble == "" && p.Ranges.Current() && p.Snapshot.Unknown == 0 && !p.Paused
+		v.Flows = len(found.Events) > 0 && found.Parked == nil && found.Trouble == "" && p.Ranges.Current() && p.Snapshot.Unknown == 0 && !p.Paused
 		var receipts map[string]Receipt
 		if s.o.Receipts != nil {
 			receipts = s.o.Receipts.OfKey(key)
@@ -224,6 +227,6 @@ func (s *Operations) doKeyReplay(ctx context.Context, o *page.Order) error {
 		return err
 	}
 	o.Say(fmt.Sprintf("Sent: %d events.", total))
-	o.Next("See the timeline of the key", "/life/"+url.PathEscape(key))
+	o.Next("See the timeline of the key", page.Keyed("/life", key))
 	return nil
 }

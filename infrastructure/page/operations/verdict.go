@@ -76,7 +76,7 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 	}
 	waiting := "how many changes wait is not known"
 	if s.Unknown == 0 {
-		waiting = fmt.Sprintf("%s changes wait", page.Number(s.Behind))
+		waiting = changes(s.Behind, "waits", "wait")
 	}
 	state, words := ageState(s.Oldest, ttl, window)
 	switch {
@@ -123,7 +123,10 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 	case p.consumed.stuck():
 		return verdict{State: "bad", Words: "All calls of the consumers' handlers fail; events wait in the broker. Their logs have the cause."}
 	case p.MetricsRead.Err != "":
-		return verdict{Words: "Nothing waits, but not all processes report metrics.", Cause: p.MetricsRead.Err}
+		if s.Behind == 0 { // not "nothing waits": the process may be dead, and the lag not measured since
+			waiting = "No change is known to wait"
+		}
+		return verdict{Words: waiting + ", but not all processes report metrics.", Cause: p.MetricsRead.Err}
 	}
 	return verdict{}
 }
@@ -138,8 +141,12 @@ func flows(p Overview) verdict {
 		return verdict{State: "good", Words: "All is ready, and no change has been committed yet.", Start: true}
 	}
 	words := "Everything flows: nothing waits"
-	if p.Snapshot.Behind > 0 {
-		words = fmt.Sprintf("Everything flows: %s changes are on their way", page.Number(p.Snapshot.Behind))
+	inFlight := slices.ContainsFunc(p.Snapshot.Ranges, func(r operator.Range) bool { return !r.Lag.Oldest.IsZero() })
+	switch {
+	case p.Snapshot.Behind > 0:
+		words = "Everything flows: " + changes(p.Snapshot.Behind, "is on its way", "are on their way")
+	case inFlight: // they are no lag, but no checkpoint proves that they were sent
+		words = "Everything flows: the newest changes are on their way"
 	}
 	if accepted := p.rates[seriesAccepted]; accepted > 0 {
 		words = "Everything flows: " + page.Rate(accepted) + " events/s"
@@ -148,6 +155,14 @@ func flows(p Overview) verdict {
 		}
 	}
 	return verdict{State: "good", Words: words + "."}
+}
+
+// changes returns a number of changes with its verb.
+func changes(n int64, one, many string) string {
+	if n == 1 {
+		return "1 change " + one
+	}
+	return page.Number(n) + " changes " + many
 }
 
 // way returns the path of an event, each part with its state.

@@ -28,6 +28,7 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 	paused := func(p *Overview) { p.Paused, p.Snapshot.Behind = true, 1336 }
 	parked := func(p *Overview) { p.Gates = make([]relay.Gate, 3) }
 	unknownLag := func(p *Overview) { p.Snapshot.Unknown = 2 }
+	unmeasured := func(p *Overview) { p.rates[seriesAccepted] = 0 }
 	brokerDown := func(p *Overview) { p.metrics.up["serviceBus"] = false }
 	retrying := first(func(r *operator.Range) {
 		r.Health, r.Error, r.Failing = changefeed.Retrying, "topic nosuch does not exist", time.Date(2026, 1, 2, 16, 58, 0, 0, time.UTC)
@@ -65,7 +66,10 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 		{"parked not known", "", "Not known whether keys are parked", []change{func(p *Overview) { failing(&p.Keys) }, parked}},
 		{"consumers fail", "bad", "All calls of the consumers' handlers fail", []change{func(p *Overview) { p.consumed = consumed{known: true, failed: 2} }}},
 		{"some calls of consumers fail", "good", "Everything flows", []change{func(p *Overview) { p.consumed = consumed{known: true, handled: 40, failed: 2} }}},
-		{"metrics away", "", "not all processes report metrics. no reply", []change{func(p *Overview) { failing(&p.MetricsRead) }}},
+		{"metrics away", "", "No change is known to wait, but not all processes report metrics. no reply", []change{func(p *Overview) { failing(&p.MetricsRead) }}},
+		{"metrics away with a backlog", "", "3 changes wait, but not all processes report metrics.", []change{func(p *Overview) { failing(&p.MetricsRead); p.Snapshot.Behind = 3 }}},
+		{"in flight", "good", "Everything flows: the newest changes are on their way.", []change{unmeasured, first(func(r *operator.Range) { r.Lag.Oldest = time.Now() })}},
+		{"one on its way", "good", "Everything flows: 1 change is on its way.", []change{unmeasured, func(p *Overview) { p.Snapshot.Behind = 1 }}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			now := Source{At: time.Now(), Tried: time.Now()}
