@@ -549,8 +549,14 @@ func FuzzEventIsAValidRequest(f *testing.F) {
 func TestEventsWithoutAnIDHaveDifferentIDs(t *testing.T) {
 	enqueued := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
 	events := []consumer.Event{
-		{Key: "a", Body: []byte(`1`)}, {Key: "a", Body: []byte(`2`)}, {Key: "b", Body: []byte(`1`)}, {Key: "a", Action: "Paid", Body: []byte(`1`)},
-		{Key: "a", Body: []byte(`1`), SequenceNumber: 7}, {Key: "a", Body: []byte(`1`), EnqueuedAt: enqueued}, {Key: "a", Body: []byte(`1`), CreatedAt: enqueued}, {Key: "a", Sequence: 1, Body: []byte(`1`)},
+		{Key: "a", Body: []byte(`1`)},
+		{Key: "a", Body: []byte(`2`)},
+		{Key: "b", Body: []byte(`1`)},
+		{Key: "a", Action: "Paid", Body: []byte(`1`)},
+		{Key: "a", Body: []byte(`1`), SequenceNumber: 7},
+		{Key: "a", Body: []byte(`1`), EnqueuedAt: enqueued},
+		{Key: "a", Body: []byte(`1`), CreatedAt: enqueued},
+		{Key: "a", Sequence: 1, Body: []byte(`1`)},
 	}
 	seen := map[string]int{}
 	for i := range events {

@@ -36,13 +36,20 @@ func (s *Service) Verify(ctx context.Context) error {
 // Run verifies the store and relays until ctx ends, then stops in the order that the package
 // documentation gives and returns nil. It must not be called twice.
 func (s *Service) Run(ctx context.Context) error {
-	switch err := s.Verify(ctx); {
-	case err != nil && ctx.Err() != nil: // it was stopped before it began
-		return nil
-	case err != nil:
-		return err
+	if err := s.Verify(ctx); err != nil {
+		return unlessEnded(ctx, err)
 	}
 	return s.Relay(ctx)
+}
+
+// unlessEnded returns nil if ctx has ended: a relay that is stopped while it starts has not failed.
+func unlessEnded(ctx context.Context, err error) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	default:
+		return err
+	}
 }
 
 // Relay is Run without Verify, for callers that have verified.
