@@ -17,6 +17,8 @@ import (
 type broker interface {
 	// variables returns the FEEDBOX_ variables of the broker: alternating names and values.
 	variables(e *endpoints) []string
+	// consumer returns the demo subscriber's name in FEEDBOX_CONSUMERS, "" if operators need no name.
+	consumer(e *endpoints) string
 	// rows returns the lines of the banner: alternating names and values.
 	rows(e *endpoints) []string
 	// copies returns an error if the broker cannot keep a copy of every message for dump.
@@ -70,6 +72,8 @@ func emulatedBroker(u *url.URL) broker {
 func (emulatedBus) variables(*endpoints) []string {
 	return []string{"FEEDBOX_BROKER", config.BrokerServiceBus}
 }
+
+func (emulatedBus) consumer(e *endpoints) string { return e.Subscription }
 
 func (emulatedBus) rows(e *endpoints) []string {
 	return []string{"Service Bus emulator", brokerOf(e.ServiceBusConnectionString), "Service Bus admin", e.ServiceBusAdmin}

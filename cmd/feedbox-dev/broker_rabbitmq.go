@@ -19,10 +19,20 @@ import (
 // rabbit is a RabbitMQ server.
 type rabbit struct{ url *url.URL }
 
-func rabbitBroker(u *url.URL) broker { return &rabbit{u} }
+func rabbitBroker(u *url.URL) broker {
+	if u.Host == "" {
+		return nil
+	}
+	return &rabbit{u}
+}
 
 func (r *rabbit) variables(e *endpoints) []string {
 	return []string{"FEEDBOX_BROKER", config.BrokerRabbitMQ, "FEEDBOX_RABBITMQ_URL", r.url.String(), "FEEDBOX_RABBITMQ_EXCHANGE", e.Topic}
+}
+
+func (r *rabbit) consumer(e *endpoints) string {
+	group := r.group(e, e.Subscription)
+	return fmt.Sprintf("%s:%d", group.Name, group.Queues)
 }
 
 func (r *rabbit) rows(*endpoints) []string { return []string{"RabbitMQ", r.url.Redacted()} }

@@ -49,6 +49,8 @@ func (q *queue) variables(*endpoints) []string {
 	}
 }
 
+func (*queue) consumer(*endpoints) string { return "" }
+
 func (q *queue) rows(*endpoints) []string { return []string{"SQS", q.at.QueueURL.String()} }
 
 func (*queue) copies() error {
@@ -96,6 +98,8 @@ func snsBroker(u *url.URL) broker {
 func (b fifoTopic) variables(*endpoints) []string {
 	return []string{"FEEDBOX_BROKER", config.BrokerSNS, "FEEDBOX_SNS_TOPIC_ARN", b.at.TopicARN, "FEEDBOX_SNS_ENDPOINT", ""}
 }
+
+func (fifoTopic) consumer(*endpoints) string { return "" } // SNS lists its queues
 
 func (b fifoTopic) rows(*endpoints) []string { return []string{"SNS", b.at.TopicARN} }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 	"github.com/spf13/cobra"
 )
 
@@ -59,6 +60,13 @@ func (d *dumping) run(ctx context.Context, out io.Writer) error {
 		n, err := record(d.topic, func(file *recordFile) error {
 			return e.broker.empty(ctx, e, d.subscription, d.idle, func(m messageRecord) { file.add(m) })
 		})
+		if refusal, ok := errors.AsType[*azservicebus.Error](err); ok && refusal.Code == azservicebus.CodeNotFound {
+			next := "create it, or omit --subscription"
+			if d.subscription == recording {
+				next = "start feedbox-dev with --record, which creates it and copies the messages from then on"
+			}
+			return fmt.Errorf("there is no subscription %s: %s", d.subscription, next)
+		}
 		if err != nil {
 			return fmt.Errorf("dump the subscription %s: %w", d.subscription, err)
 		}

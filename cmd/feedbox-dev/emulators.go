@@ -81,6 +81,8 @@ func startEmulators(ctx context.Context, opts *options, l *listeners, log *slog.
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start the Service Bus emulator: %w", adviseStore(busDir, err)), e.cosmos.Close())
 	}
+	// The emulators own them now. If the caller closed them, the emulators would report failures.
+	l.cosmos, l.serviceBus, l.serviceBusAdmin = nil, nil, nil
 	if err := e.ensureTopology(ctx, opts); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
@@ -107,9 +109,9 @@ func adviseStore(dir string, err error) error {
 // ensureTopology creates missing containers and entities. It does not change existing ones.
 func (e *emulators) ensureTopology(ctx context.Context, opts *options) error {
 	containers := []cosmosemu.ContainerProps{
-		{ID: data, PartitionKey: []string{"/partitionKey"}, DefaultTTL: -1, Partitions: opts.partitions},
-		{ID: leases, PartitionKey: []string{"/id"}, Partitions: 1},
-		{ID: parked, PartitionKey: []string{"/partitionKey"}, Partitions: 1},
+		{ID: data, PartitionKey: []string{relayKeys[data]}, DefaultTTL: -1, Partitions: opts.partitions},
+		{ID: leases, PartitionKey: []string{relayKeys[leases]}, Partitions: 1},
+		{ID: parked, PartitionKey: []string{relayKeys[parked]}, Partitions: 1},
 	}
 	for _, more := range opts.containers {
 		name, key, _ := strings.Cut(more, "=")

@@ -24,7 +24,9 @@ They set the FEEDBOX_ variables of its emulators, and API, OPS and ADMIN to the
 addresses of the contacts API, the operations endpoints and the admin API of the
 Service Bus emulator.`,
 	}, func(_ context.Context, e *endpoints) error {
-		_, err := io.WriteString(out, exports("API", e.API, "OPS", e.Ops, "ADMIN", e.ServiceBusAdmin)+exports(e.variables()...))
+		// Without the consumers feedbox would ask the management API for them, and it expects that at the
+		// address of the broker. They are not in variables, because the page asks the emulator.
+		_, err := io.WriteString(out, exports("API", e.API, "OPS", e.Ops, "ADMIN", e.ServiceBusAdmin, "FEEDBOX_CONSUMERS", e.broker.consumer(e))+exports(e.variables()...))
 		return err
 	})
 }

@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +78,26 @@ func TestLoadDumpVerify(t *testing.T) {
 		t.Errorf("verdict:\n%s", out)
 	}
 }
+
+// A load ends if no API runs, and continues through a restart of the API.
+func TestLoadEndsOnlyIfNoAPIRuns(t *testing.T) {
+	var fail error
+	refused := 0
+	d := &dialing{refused: func() { refused++ }, next: replies(func(*http.Request) (*http.Response, error) { return nil, fail })}
+	for i, one := range []struct {
+		err  error
+		want int
+	}{{syscall.ECONNRESET, 0}, {syscall.ECONNREFUSED, 1}, {nil, 1}, {syscall.ECONNREFUSED, 1}} {
+		fail = one.err
+		if _, err := d.RoundTrip(nil); !errors.Is(err, one.err) || refused != one.want {
+			t.Errorf("request %d: %v, refused %d times, want %d", i, err, refused, one.want)
+		}
+	}
+}
+
+type replies func(*http.Request) (*http.Response, error)
+
+func (r replies) RoundTrip(q *http.Request) (*http.Response, error) { return r(q) }
 
 // Keys wait at gaps for a while. A dump that ended meanwhile would leave their messages.
 func TestDumpTakesEveryMessageBehindAGap(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -71,18 +73,24 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: l.writers}
 	defer transport.CloseIdleConnections()
+	loadCtx, end := context.WithCancel(ctx)
+	defer end()
+	dialed := &dialing{next: transport, refused: end}
 	load := &workload.Load{
-		Base: l.api, Client: &http.Client{Transport: transport, Timeout: requestTimeout},
+		Base: l.api, Client: &http.Client{Transport: dialed, Timeout: requestTimeout},
 		Contacts: l.contacts, Changes: l.changes, Writers: min(l.writers, l.contacts), Rate: l.rate, Seed: l.seed,
 		Record: func(o workload.Outcome) { history.add(o) },
 	}
 	_, _ = fmt.Fprintln(out, l.intent())
 	began := time.Now()
-	err = errors.Join(load.Run(ctx), history.close())
+	err = errors.Join(load.Run(loadCtx), history.close())
 	acked, unknown, done := load.History()
 	unknowns := load.LostCreates()
 	for _, n := range unknown {
 		unknowns += n
+	}
+	if err == nil && ctx.Err() == nil && loadCtx.Err() != nil {
+		return fmt.Errorf("%s refuses connections: start the API (feedbox-dev, feedbox api), or give its address with --api", l.api)
 	}
 	if err == nil && done == 0 && load.Refused() == 0 {
 		err = fmt.Errorf("none of %d requests to %s was answered: start the API (feedbox-dev, feedbox api), or give its address with --api", l.changes, l.api)
@@ -90,6 +98,25 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 	_, _ = fmt.Fprintf(out, "%d changes of %d contacts in %s: %d of unknown outcome, %d rejected\n",
 		done, len(acked), time.Since(began).Round(time.Millisecond), unknowns, load.Refused())
 	return err
+}
+
+// dialing calls refused if a connection is refused before any reply arrived: then no API runs at the
+// address. Later refusals are part of the test, in which the API may be restarted.
+type dialing struct {
+	next    http.RoundTripper
+	refused func()
+	replied atomic.Bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (d *dialing) RoundTrip(r *http.Request) (*http.Response, error) {
+	reply, err := d.next.RoundTrip(r)
+	if err == nil {
+		d.replied.Store(true)
+	} else if !d.replied.Load() && errors.Is(err, syscall.ECONNREFUSED) {
+		d.refused()
+	}
+	return reply, err
 }
 
 // intent describes the load that is about to start.

@@ -76,7 +76,7 @@ func (o *options) register(flags *pflag.FlagSet, service bool) {
 		flags.StringVar(&o.cosmosCert, "cosmos-certificate", "", "serve Cosmos DB over HTTPS and write the certificate to this PEM file")
 		flags.DurationVar(&o.cosmosVersions, "cosmos-versions", 0, "keep versions and deletes in Cosmos DB this long, as continuous backup does")
 		flags.IntVar(&o.throttle, "throttle", 0, "throttle Cosmos DB: RU/s of each container without throughput of its own (0 = no limit)")
-		flags.BoolVar(&o.cosmosRetention, "cosmos-container-retention", false, "keep them for containers with a retentionDuration, as Microsoft's emulator does")
+		flags.BoolVar(&o.cosmosRetention, "cosmos-container-retention", false, "keep versions and deletes for containers with a retentionDuration, as Microsoft's emulator does")
 		flags.StringVar(&o.serviceBusCert, "servicebus-certificate", "", "serve Service Bus over TLS, too, and write the certificate to this PEM file")
 		flags.BoolVar(&o.serviceBusIdle, "servicebus-end-idle", false, "close idle Service Bus links (10 min) and connections (5 min), as the service does")
 		flags.IntVar(&o.serviceBusCosts, "servicebus-credits", 0, "throttle Service Bus to this many credits per second (message 1, management request 10; Standard tier 1000; 0 = no limit)")
@@ -123,10 +123,19 @@ func (o *options) intent() string {
 	return parts + "; data: " + o.storage()
 }
 
+// relayKeys has the containers of the relay with their partition keys.
+var relayKeys = map[string]string{data: "/partitionKey", leases: "/id", parked: "/partitionKey"}
+
 // validate returns an error for the first invalid flag.
 func (o *options) validate() error {
 	if o.partitions < 1 || o.partitions > 64 {
 		return fmt.Errorf("--partitions %d: give a number from 1 to 64", o.partitions)
+	}
+	if o.cosmosVersions < 0 || o.cosmosVersions%time.Minute != 0 {
+		return fmt.Errorf("--cosmos-versions %s: give whole minutes, for example 10m", o.cosmosVersions)
+	}
+	if o.cosmosVersions > 0 && o.cosmosRetention {
+		return fmt.Errorf("--cosmos-versions and --cosmos-container-retention exclude each other: leave one out")
 	}
 	if o.throttle < 0 {
 		return fmt.Errorf("--throttle %d: give a number from 0", o.throttle)
@@ -140,6 +149,8 @@ func (o *options) validate() error {
 	for _, c := range o.containers {
 		if name, key, given := strings.Cut(c, "="); name == "" || given && (len(key) < 2 || key[0] != '/') {
 			return fmt.Errorf("--container %q: give NAME or NAME=/KEY, for example orders=/customerId", c)
+		} else if own := relayKeys[name]; given && own != "" && key != own {
+			return fmt.Errorf("--container %q: the relay needs this container with the key %s: choose another name", c, own)
 		}
 	}
 	for _, t := range o.topics {

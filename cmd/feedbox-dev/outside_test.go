@@ -52,6 +52,9 @@ func TestServersOfFlagsAreUsed(t *testing.T) {
 			t.Errorf("%s %s:\n%s, want %s", c.store, c.broker, banner.String(), c.rows)
 		}
 	}
+	if got := (&rabbit{}).consumer(&endpoints{Topic: "contacts", Subscription: "all"}); got != "contacts.all:4" {
+		t.Errorf("FEEDBOX_CONSUMERS of RabbitMQ is %q", got)
+	}
 }
 
 // Other users of the machine can see the arguments of a process.
@@ -70,12 +73,12 @@ func TestServerURLsAreReadFromFiles(t *testing.T) {
 }
 
 func TestIncompleteServerURLsAreRefused(t *testing.T) {
-	for _, store := range []string{"mysql://db/a", "firestore:///d", "db", "://", "/a"} {
+	for _, store := range []string{"mysql://db/a", "firestore:///d", "db", "://", "/a", "postgres://", "postgres://db", "postgres:///a"} {
 		if err := new(outside).choose(store, "", nil); err == nil || !strings.Contains(err.Error(), "--store: give the URL") {
 			t.Errorf("--store %s: %v", store, err)
 		}
 	}
-	for _, broker := range []string{"kafka://mq", "https://sqs.eu-west-1.amazonaws.com/1/standard", "http:///c.fifo", "mq:5672", "://", "/v", "arn:aws:sns:eu-west-1:1:standard", "arn:aws:sqs:eu-west-1:1:c.fifo"} {
+	for _, broker := range []string{"amqp://", "amqps:///v", "kafka://mq", "https://sqs.eu-west-1.amazonaws.com/1/standard", "http:///c.fifo", "mq:5672", "://", "/v", "arn:aws:sns:eu-west-1:1:standard", "arn:aws:sqs:eu-west-1:1:c.fifo"} {
 		if err := new(outside).choose("", broker, nil); err == nil || !strings.Contains(err.Error(), "--broker: give the URL") {
 			t.Errorf("--broker %s: %v", broker, err)
 		}

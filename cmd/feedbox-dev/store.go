@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
@@ -61,7 +62,12 @@ type postgres struct {
 	url *url.URL
 }
 
-func postgresStore(u *url.URL, _ []string) store { return &postgres{url: u} }
+func postgresStore(u *url.URL, _ []string) store {
+	if u.Host == "" && u.Query().Get("host") == "" || strings.Trim(u.Path, "/") == "" {
+		return nil
+	}
+	return &postgres{url: u}
+}
 
 func (p *postgres) variables(*endpoints) []string {
 	return []string{"FEEDBOX_STORE", config.StorePostgres, "FEEDBOX_POSTGRES_URL", p.url.String(), "FEEDBOX_POSTGRES_MIGRATE", "true"}

@@ -64,6 +64,10 @@ func (e *evidence) verify(out io.Writer) error {
 	}
 	report := verify.Judge(run, e.store != "")
 	report.Redelivered = repeated
+	// Otherwise empty files would pass. If changes were acknowledged, an empty topic is a broken promise.
+	if report.Kept && len(run.Acked) == 0 {
+		return usageError{errors.New("nothing to check: the history has no acknowledged change; run feedbox-dev load while the API runs, then feedbox-dev dump")}
+	}
 	if e.format == console.FormatJSON {
 		err = console.JSON(out, report)
 	} else {

@@ -95,6 +95,24 @@ func TestVerifyDistinguishesRedeliveryFromDuplicate(t *testing.T) {
 	}
 }
 
+// Empty files break no promise, and must not pass either.
+func TestVerifyFailsIfNothingWasChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		history, topic, store string
+		code                  int
+		want                  string
+	}{
+		"nothing":              {"", "", "", exitUsage, "nothing to check: the history has no acknowledged change; run feedbox-dev load"},
+		"nothing acknowledged": {`{"outcome":"unknown"}`, "", "", exitUsage, "nothing to check: the history"},
+		"lost without a store": {goodHistory, "", "", exitBroken, "a promise of the outbox is broken"},
+		"all lost":             {goodHistory, "", goodStore, exitBroken, "a promise of the outbox is broken"},
+	} {
+		if code, out, errOut := verifyFiles(t, c.history, c.topic, c.store); code != c.code || !strings.Contains(errOut, c.want) {
+			t.Errorf("%s: exit code %d: %s%s", name, code, out, errOut)
+		}
+	}
+}
+
 func TestVerifyFindsEachBreach(t *testing.T) {
 	without := func(text, line string) string {
 		var kept []string

@@ -37,7 +37,8 @@ func (p *program) processes(names []string) []process {
 		}},
 		{"console", func() ([]config.Setting, error) {
 			c, err := config.LoadConsole(p.environ)
-			return c.Settings(), err
+			_, relayErr := config.LoadRelay(p.environ) // the console reads the relay's store
+			return c.Settings(), joinFaults(err, config.WithoutBroker(relayErr))
 		}},
 		{string(processPush), func() ([]config.Setting, error) {
 			c, err := config.LoadPush(p.environ)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
@@ -124,10 +125,21 @@ func (p *program) readLetters(ctx context.Context, f *letterFlags, o *operator.O
 	}
 	f.consumer = names[0]
 	letters, more, err := o.ReadDeadLetters(ctx, f.consumer, f.limit)
+	if err != nil {
+		return nil, noSuchConsumer(err)
+	}
 	if more {
 		p.say(f.format, "only the oldest %d letters are considered; raise --limit for more", len(letters))
 	}
-	return letters, err
+	return letters, nil
+}
+
+// noSuchConsumer adds the command that finds the consumers.
+func noSuchConsumer(err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return console.Advise(err, "feedbox deadletters ls without --consumer reads those of FEEDBOX_CONSUMERS, or those that the broker lists")
+	}
+	return err
 }
 
 // oneLetter returns the letter with an id.
@@ -185,7 +197,7 @@ func (p *program) deadLettersLsCommand() *cobra.Command {
 				for _, name := range names {
 					letters, more, err := o.ReadDeadLetters(ctx, name, f.limit)
 					if err != nil {
-						return err
+						return noSuchConsumer(err)
 					}
 					for _, l := range letters {
 						if f.reason != "" && l.Reason != f.reason {

@@ -69,6 +69,9 @@ key if few events match. Events that have expired are not listed.`,
 					return usage(cmd, err)
 				}
 			}
+			if !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until) {
+				return usage(cmd, fmt.Errorf("--from %s is not before --until %s: exchange them; of two ages the longer one is earlier", from, until))
+			}
 			return p.operate(cmd, f.State == operator.StatusDead, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				measured, err := o.Measure(ctx)
 				if err != nil {

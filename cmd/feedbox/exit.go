@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
 )
@@ -47,8 +49,8 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// printError writes an error and the next step for the operator.
-func printError(w io.Writer, err error) {
+// printError writes the error of cmd and the next step for the operator.
+func printError(w io.Writer, cmd *cobra.Command, err error) {
 	if errors.Is(err, errReported) {
 		return
 	}
@@ -58,7 +60,10 @@ func printError(w io.Writer, err error) {
 		next = "correct these variables; feedbox config print shows all of them"
 	}
 	if errors.Is(err, console.ErrNotAsked) {
-		next = "add --yes to confirm; commands with --dry-run can show the effect first"
+		next = "add --yes to confirm"
+		if cmd.Flags().Lookup("dry-run") != nil {
+			next += "; --dry-run shows the effect first"
+		}
 	}
 	if next != "" {
 		_, _ = fmt.Fprintln(w, console.Plain("next: "+next))

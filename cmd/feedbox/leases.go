@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -47,10 +48,11 @@ type leaseView struct {
 	Pending      []string   `json:"wanted,omitempty"`
 }
 
-func newLeaseView(l changefeed.Lease, silent time.Duration) leaseView {
+// newLeaseView needs paused, because the request to pause all leases is not in the leases.
+func newLeaseView(l changefeed.Lease, silent time.Duration, paused bool) leaseView {
 	v := leaseView{
 		Lease: changefeed.LeaseName(l.ID), Range: l.Token, ID: l.ID, State: string(l.State), Owner: l.Owner, Previous: l.Previous, Epoch: l.Epoch, LSN: l.LSN,
-		Continuation: l.Continuation, Health: healthOf(operator.Range{Lease: l, Silent: silent}, time.Now()), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error, Pending: pending(l.Request),
+		Continuation: l.Continuation, Health: healthOf(operator.Range{Lease: l, Silent: silent, Paused: paused}, time.Now()), Silent: silent.Seconds(), Failures: l.Failures, Error: l.Error, Pending: pending(l.Request),
 	}
 	if l.State == changefeed.LeaseLive {
 		v.State = "live"
@@ -149,6 +151,12 @@ func (p *program) leasesVerb(limit duration, all string, cmd *cobra.Command, do 
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.operate(cmd, false, limit, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) (err error) {
+			if s.all {
+				err = p.requireLeases(ctx, cfg, o)
+			}
+			if err != nil {
+				return err
+			}
 			if s.ids, s.label, err = selectLeases(ctx, o, args); err != nil {
 				return err
 			}
@@ -161,6 +169,41 @@ func (p *program) leasesVerb(limit duration, all string, cmd *cobra.Command, do 
 	}
 	cmd.Flags().BoolVar(&s.all, "all", false, all)
 	return cmd
+}
+
+// requireLeases returns an error if the processor has no leases, because its name may be misspelled.
+func (p *program) requireLeases(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
+	defer cancel()
+	leases, err := o.Leases.Leases(ctx)
+	if refused, _ := errors.AsType[*changefeed.RefusedError](err); len(leases) > 0 || refused != nil {
+		return nil // the leases that a processor cannot continue are its leases
+	}
+	if err != nil {
+		return err
+	}
+	if paused, err := o.Leases.Paused(ctx); paused || err != nil {
+		return err // a pause outlives the leases, and must be removable
+	}
+	next := "start a relay: feedbox relay"
+	others, err := o.OtherLeaseSets(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, set := range others {
+		if set.Same {
+			names = append(names, set.Name)
+		}
+	}
+	if len(names) > 0 {
+		next = "set FEEDBOX_PROCESSOR to a processor with leases: " + strings.Join(names, ", ")
+	}
+	return console.Advise(errors.New(noLeases(cfg)), next)
+}
+
+func noLeases(cfg *config.Relay) string {
+	return "there are no leases of processor " + cfg.Processor + " yet: no relay has started"
 }
 
 // selectLeases returns the ids of the named leases; no names, no ids.

@@ -32,11 +32,15 @@ removes a request when it has carried it out. A pause stays until it is resumed.
 				if err != nil && refused == nil {
 					return err
 				}
+				paused, err := o.Leases.Paused(ctx)
+				if err != nil {
+					return err
+				}
 				views := make([]leaseView, len(leases))
 				table := console.NewTable("LEASE", "OWNER", "EPOCH", "LSN", "CHANGED", "WRITTEN", "PENDING", "HEALTH")
 				table.Paint = p.paintStatus(7)
 				for i, l := range leases {
-					v := newLeaseView(l, o.Silence(l, time.Now()))
+					v := newLeaseView(l, o.Silence(l, time.Now()), paused)
 					views[i] = v
 					state := v.Health
 					if l.State != changefeed.LeaseLive {
@@ -44,12 +48,10 @@ removes a request when it has carried it out. A pause stays until it is resumed.
 					}
 					table.Row(v.Lease, console.Tail(v.Owner, ownerWidth), v.Epoch, v.LSN, since(v.Changed), since(v.Written), strings.Join(v.Pending, ", "), state)
 				}
-				if err := p.write(format, views, table, "there are no leases of processor "+cfg.Processor+" yet: no relay has started"); err != nil {
+				if err := p.write(format, views, table, noLeases(cfg)); err != nil {
 					return err
 				}
-				if paused, err := o.Leases.Paused(ctx); err != nil {
-					return err
-				} else if paused {
+				if paused {
 					p.say(format, "all ranges are paused; feedbox leases resume --all resumes them")
 				}
 				p.sayOthers(ctx, format, o)
@@ -92,7 +94,11 @@ func (p *program) leasesShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				v := newLeaseView(l, o.Silence(l, time.Now()))
+				paused, err := o.Leases.Paused(ctx)
+				if err != nil {
+					return err
+				}
+				v := newLeaseView(l, o.Silence(l, time.Now()), paused)
 				return p.write(format, v, leaseTable(v), "")
 			})
 		},

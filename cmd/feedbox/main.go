@@ -51,9 +51,9 @@ outbox is broken.`
 	root.SetOut(out)
 	root.SetErr(errOut)
 	root.SetFlagErrorFunc(usage)
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 	if err != nil {
-		printError(errOut, err)
+		printError(errOut, cmd, err)
 	}
 	return exitCode(err)
 }

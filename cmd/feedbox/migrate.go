@@ -24,11 +24,12 @@ script for their roles. Run the script after each migration.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := config.LoadRelay(p.environ)
+			// This comes first: the faults of another store are of no use here.
+			if cfg.Store.Kind != config.StorePostgres {
+				return usage(cmd, errors.New("FEEDBOX_STORE is "+cfg.Store.Kind+": only PostgreSQL has a schema; set FEEDBOX_STORE=postgres and FEEDBOX_POSTGRES_URL"))
+			}
 			if err = config.WithoutBroker(err); err != nil {
 				return err
-			}
-			if cfg.Store.Kind != config.StorePostgres {
-				return usage(cmd, errors.New("FEEDBOX_STORE is "+cfg.Store.Kind+": only PostgreSQL has a schema"))
 			}
 			if printRoles {
 				_, err := io.WriteString(p.out, wiring.PostgresRoles(cfg.Postgres))

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func (p *program) parkedLsCommand() *cobra.Command {
 					table.Row(v.Key, v.Events, v.Reason, console.Age(time.Since(v.ParkedAt))+" ago", v.state())
 					failures = append(failures, failure{v.Key, cmp.Or(v.Failure, v.Error)})
 				}
-				if err := p.write(format, views, table, "no key is parked"); err != nil {
+				if err := p.write(format, views, table, p.noParked(ctx, o)); err != nil {
 					return err
 				}
 				p.sayFailures(format, failures, "correct the cause, then feedbox parked retry KEY")
@@ -81,6 +82,23 @@ func (p *program) parkedLsCommand() *cobra.Command {
 	outputFlag(cmd, &format)
 	p.consumerFlag(cmd)
 	return cmd
+}
+
+// noParked names the consumers with parked keys if one is asked for that has none, because its name may be
+// misspelled. No record distinguishes an unknown consumer from one without parked keys.
+func (p *program) noParked(ctx context.Context, o *operator.Operator) string {
+	if p.consumer == "" {
+		return "no key is parked"
+	}
+	text := "no key is parked by consumer " + p.consumer
+	if all, err := o.ConsumerKeys(ctx); err == nil && len(all) > 0 {
+		names := make([]string, len(all))
+		for i, one := range all {
+			names[i] = one.Consumer
+		}
+		text += "; consumers with parked keys: " + strings.Join(names, ", ")
+	}
+	return text
 }
 
 // gateView is the output form of a parked key.

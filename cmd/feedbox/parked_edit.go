@@ -137,19 +137,21 @@ func indentedText(document []byte) string {
 	return text.String()
 }
 
+const checkPath = "check the path of --file"
+
 func (p *program) readDocument(file string) ([]byte, error) {
 	from := p.in
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, err
+			return nil, console.Advise(err, checkPath)
 		}
 		defer func() { _ = f.Close() }() // it was only read
 		from = f
 	}
 	document, err := io.ReadAll(io.LimitReader(from, maxEvent))
 	if err != nil {
-		return nil, fmt.Errorf("read the document: %w", err)
+		return nil, console.Advise(fmt.Errorf("read the document: %w", err), checkPath)
 	}
 	if strings.TrimSpace(string(document)) == "" {
 		return nil, errors.New("the document is empty: give the whole event")

@@ -147,6 +147,9 @@ func (p *program) requestAll(ctx context.Context, o *operator.Operator, reason s
 	switch {
 	case len(gates) == 0 && reason != "":
 		return console.Advise(fmt.Errorf("no key is parked for the reason %s", reason), "feedbox parked ls shows the reasons")
+	case len(gates) == 0 && p.consumer != "" && f != console.FormatJSON:
+		p.say(f, "%s", p.noParked(bounded, o))
+		return nil
 	case len(gates) > 0:
 		if err := p.confirm(yes, "%d keys with %d events are sent, each in its order.", len(gates), events); err != nil {
 			return err

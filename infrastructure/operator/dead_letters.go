@@ -88,7 +88,8 @@ func (o *Operator) ReadDeadLetters(ctx context.Context, consumer string, limit i
 	}
 	letters, more, err := port.Read(ctx, consumer, limit)
 	if errors.Is(err, relayport.ErrNoConsumer) {
-		err = fault.Wrap(fault.NotFound, "no_consumer", "there is no consumer "+consumer, err)
+		// The cause is left out, because the broker says the same in the terms of its protocol.
+		err = fault.New(fault.NotFound, "no_consumer", "there is no consumer "+consumer)
 	}
 	return letters, more, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,11 +32,19 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 		}
 	}
 	f := Fine(check, "%d, all owned", len(leases))
+	var owners []string
+	silent, longest := 0, time.Duration(0)
 	for _, l := range leases {
-		if silent := o.Silence(l, time.Now()); silent > 0 {
-			f = Fine(check, "%s, owner of %s, has been silent for %s", l.Owner, changefeed.LeaseName(l.ID), silent.Round(time.Second)).
-				Is(FindingWarning, "if that relay has died, another takes its leases when they expire; see that one runs")
+		if d := o.Silence(l, time.Now()); d > 0 {
+			silent, longest = silent+1, max(longest, d)
+			if !slices.Contains(owners, l.Owner) {
+				owners = append(owners, l.Owner)
+			}
 		}
+	}
+	if silent > 0 {
+		f = Fine(check, "%d of %d have a silent owner, for up to %s: %s", silent, len(leases), longest.Round(time.Second), strings.Join(owners, ", ")).
+			Is(FindingWarning, "if that relay has died, another takes its leases when they expire; see that one runs")
 	}
 	if gaps := Uncovered(leases); len(gaps) > 0 {
 		f = Fine(check, "no lease covers %v", gaps).Is(FindingFailed, "a running relay repairs this within a minute; if not, restart it")

@@ -196,6 +196,25 @@ func TestShardsChangeOnlyWithoutOwners(t *testing.T) {
 	}
 }
 
+// All silent leases count, because the last one says nothing about the others.
+func TestDoctorCountsSilentLeases(t *testing.T) {
+	o := newSharedStore(t)
+	now := time.Now()
+	for i, silent := range []time.Duration{75 * time.Second, 50 * time.Second, 0} {
+		bounds := []string{"", "3F", "7F", "FF"}
+		id := fmt.Sprintf("feedboxmemory_db_coll..%s-%s", bounds[i], bounds[i+1])
+		body := fmt.Appendf(nil, `{"id":%q,"version":1,"LeaseToken":"%s-%s","FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":"relay-%d","ContinuationToken":"\"0\"","timestamp":%q,"properties":{"expiry":"20000"}}`,
+			id, bounds[i], bounds[i+1], bounds[i], bounds[i+1], i, now.Add(-silent).Format(time.RFC3339Nano))
+		if _, err := o.store.Leases.Create(t.Context(), changefeed.Record{ID: id, Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := o.examineLeases(t.Context(), "")
+	if want := "2 of 3 have a silent owner, for up to 1m15s: relay-0, relay-1"; found[0].Status != FindingWarning || found[0].Detail != want {
+		t.Errorf("%+v, want %q", found[0], want)
+	}
+}
+
 func isShardsError(err error) bool {
 	_, ok := errors.AsType[*relayport.ShardsError](err)
 	return ok

@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -158,6 +160,32 @@ func TestBatchThatIsTooLargeIsDivided(t *testing.T) {
 		}
 		if accepted != 20 {
 			t.Errorf("%d documents accepted, want 20", accepted)
+		}
+	})
+}
+
+// A refused document is not dead-lettered, so the reason of its key must not say so.
+func TestHeldDocumentReportsTheReply(t *testing.T) {
+	pushBubble(t, push.Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+	}, func(t *testing.T, s *push.Sender) {
+		for _, hold := range []bool{true, false} {
+			feed, log := memfeed.New(nil), &bytes.Buffer{}
+			feed.Put(memfeed.Document{ID: "key-0", Key: "key"})
+			o := &changefeed.Options{Logger: slog.New(slog.NewTextHandler(log, nil)), Start: changefeed.FromBeginning()}
+			if !hold {
+				o.MaxAttempts, o.Poison = 1, changefeed.PoisonSkip
+			}
+			p, err := changefeed.New(feed, memstore.New(nil), documents(s, push.DocumentOptions{Type: "changed"}, hold), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			err = p.Run(ctx)
+			cancel()
+			if text := log.String(); err != nil || !strings.Contains(text, "the receiver answered 422") || strings.Contains(text, "dead letter") {
+				t.Errorf("hold %t: %v: %s", hold, err, text)
+			}
 		}
 	})
 }

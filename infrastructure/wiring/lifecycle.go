@@ -8,6 +8,8 @@ import (
 
 	"go.uber.org/dig"
 	"go.uber.org/fx"
+
+	"feedbox/infrastructure/process/azure"
 )
 
 // background runs a service from fx's start to fx's stop. A service blocks until its context
@@ -22,7 +24,7 @@ func background(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, name stri
 			go func() {
 				err := run(ctx)
 				if err != nil || ctx.Err() == nil {
-					log.Error("service ended unexpectedly", "service", name, "error", err)
+					log.Error("service ended unexpectedly", "service", name, "error", brief(err))
 					_ = down.Shutdown(fx.ExitCode(exitEnded)) // fails only if the app is stopping already
 				}
 				done <- err
@@ -39,6 +41,14 @@ func background(lc fx.Lifecycle, down fx.Shutdowner, log *slog.Logger, name stri
 			}
 		},
 	})
+}
+
+// brief shortens an error to one line. It returns nil for a service that ended without an error.
+func brief(err error) any {
+	if err == nil {
+		return nil
+	}
+	return azure.Brief(err)
 }
 
 // exitEnded marks a shutdown caused by a service, not by a signal.

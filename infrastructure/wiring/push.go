@@ -1,6 +1,7 @@
 package wiring
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 	"feedbox/infrastructure/httpapi"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/telemetry"
+	"feedbox/infrastructure/store/cosmos"
 )
 
 // source receives events or documents and passes them to a sender until ctx ends.
@@ -139,7 +141,7 @@ const unlimited = -1
 // Feed returns the process that sends the documents of a container to an HTTP endpoint.
 func Feed(cfg *config.Feed, p Params) fx.Option {
 	address := strings.TrimSuffix(string(cfg.Cosmos.Endpoint), "/") + "/dbs/" + cfg.Cosmos.Database + "/colls/" + cfg.Cosmos.Container
-	return p.pushing("feedbox-feed", cfg.Process, cfg.Receiver, push.Options{Source: address}, func(_ fx.Lifecycle, s *push.Sender, _ *telemetry.Telemetry, log *slog.Logger) (source, error) {
+	return p.pushing("feedbox-feed", cfg.Process, cfg.Receiver, push.Options{Source: address}, func(lc fx.Lifecycle, s *push.Sender, _ *telemetry.Telemetry, log *slog.Logger) (source, error) {
 		client, err := p.cosmosClient(cfg.Cosmos, tracing.Provider{})
 		if err != nil {
 			return nil, err
@@ -152,6 +154,9 @@ func Feed(cfg *config.Feed, p Params) fx.Option {
 		if err != nil {
 			return nil, err
 		}
+		lc.Append(fx.StartHook(func(ctx context.Context) error {
+			return cosmos.VerifyNames(ctx, client, cfg.Cosmos.Database, cfg.Cosmos.Container, cfg.Cosmos.Leases)
+		}))
 		skips := cfg.Refused == "skip"
 		o := &changefeed.Options{
 			Processor: cfg.Processor, Purpose: "feed", Host: cfg.Instance, Start: start(cfg.Start), Expiry: cfg.Lease.Expiry, Renew: cfg.Lease.Renew, Acquire: cfg.Lease.Acquire,
@@ -186,8 +191,11 @@ func documents(s *push.Sender, o push.DocumentOptions, hold bool) changefeed.Han
 		o := o
 		o.Failures = batch.Attempt - 1
 		s.Documents(ctx, all, o, func(i int, err error) {
-			if _, isRefused := errors.AsType[*consumer.DeadLetterError](err); isRefused && !hold {
-				err = changefeed.Refuse(err)
+			if refused, ok := errors.AsType[*consumer.DeadLetterError](err); ok {
+				err = cmp.Or(refused.Err, err) // without the text of a dead letter, because no document becomes one
+				if !hold {
+					err = changefeed.Refuse(err)
+				}
 			}
 			if until, ok := push.Paused(err); ok {
 				err = changefeed.WaitUntil(until, err)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"encoding/base64"
 	"fmt"
 	"net"
 	"net/url"
@@ -123,6 +124,9 @@ func checkCosmos(report *report, c Cosmos) {
 	const name = "FEEDBOX_COSMOS_ENDPOINT"
 	if slices.ContainsFunc(c.PreferredRegions, func(region string) bool { return strings.TrimSpace(region) == "" }) { // such as after a trailing comma
 		report.add("FEEDBOX_COSMOS_PREFERRED_REGIONS", "names a region that is empty", "write for example West Europe,North Europe")
+	}
+	if _, err := base64.StdEncoding.DecodeString(c.Key.Reveal()); err != nil { // the error would show a part of the key
+		report.add("FEEDBOX_COSMOS_KEY", "is not base64", "copy the whole primary or secondary key of the account")
 	}
 	if c.Endpoint == "" {
 		report.add(name, "is not set", "URL of the Cosmos DB account, for example https://contoso.documents.azure.com:443/")

@@ -260,7 +260,7 @@ func TestOtherProcessesVariablesAreKnown(t *testing.T) {
 // TestSecretsAreMasked prints a configuration in every way that a program
 // may print it and searches for the secret.
 func TestSecretsAreMasked(t *testing.T) {
-	const secret = "s3cr3t-k3y"
+	const secret = "czNjcjN0LWszeQ=="
 	relay, err := config.LoadRelay([]string{
 		"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_KEY=" + secret,
 		"FEEDBOX_SERVICEBUS_CONNECTION_STRING=Endpoint=sb://a.example/;SharedAccessKey=" + secret,
@@ -288,7 +288,7 @@ func TestSecretsAreMasked(t *testing.T) {
 }
 
 func TestSettingsKnowTheirSource(t *testing.T) {
-	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_KEY=abc"))
+	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_KEY=YWJj"))
 	if err != nil {
 		t.Fatal(err)
 	}

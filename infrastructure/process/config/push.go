@@ -115,6 +115,7 @@ func LoadFeed(environ []string) (*Feed, error) {
 	report := load(c, environ)
 	report.plaintext = c.PlaintextHosts
 	checkCosmos(report, c.Cosmos)
+	checkStart(report, "FEEDBOX_FEED_START", c.Start)
 	if c.Cosmos.Container == c.Cosmos.Leases {
 		report.add("FEEDBOX_COSMOS_LEASES", "is the container that is read, too", "give FEEDBOX_COSMOS_CONTAINER and FEEDBOX_COSMOS_LEASES different names")
 	}

@@ -67,6 +67,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 	if c.Store.Kind == StoreCosmos {
 		checkContainers(report, c.Cosmos)
 	}
+	checkStart(report, "FEEDBOX_RELAY_START", c.Start)
 	c.deriveFeed(report)
 	switch c.Broker.Kind {
 	case BrokerServiceBus:
@@ -194,6 +195,13 @@ func (c *Relay) Shards() []string {
 type Start struct {
 	Now  bool      // skip everything that was written before the relay's first start
 	Time time.Time // skip everything written before it; zero means no limit
+}
+
+// checkStart refuses a time in the future, because everything written before it would be skipped.
+func checkStart(report *report, name string, s Start) {
+	if s.Time.After(time.Now()) && !report.faulty(name) {
+		report.add(name, "is "+s.String()+", which is in the future", "give a time that has passed, or now to skip what was written before")
+	}
 }
 
 // String returns the form that UnmarshalText reads.

@@ -77,6 +77,19 @@ func TestVerifyReportsAnUnavailableAccount(t *testing.T) {
 	}
 }
 
+// A reader of any container starts without the account, but not without the container.
+func TestVerifyNamesRefusesOnlyMissingContainers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	must(t, w.emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "short", PartitionKey: []string{"/other"}, DefaultTTL: 60}))
+	must(t, cosmos.VerifyNames(t.Context(), w.client, "contacts", "data", "short"))
+	if err := cosmos.VerifyNames(t.Context(), w.client, "contacts", "data", "absent"); err == nil || err.Error() != `the container "absent" does not exist: create it` {
+		t.Errorf("a missing container: %v", err)
+	}
+	must(t, w.emulator.Close())
+	must(t, cosmos.VerifyNames(t.Context(), w.client, "contacts", "data"))
+}
+
 func TestNewClientReportsEveryFault(t *testing.T) {
 	t.Parallel()
 	_, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: "ftp://x"})

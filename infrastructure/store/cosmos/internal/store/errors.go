@@ -35,6 +35,9 @@ const subStatusSessionNotAvailable = "1002"
 // seconds after the request to create it was answered.
 const subStatusBeingCreated = "1013"
 
+// The sub-status of a 404 from a database or a container that does not exist.
+const subStatusOwnerNotFound = "1003"
+
 // The sub-statuses of a 403 from a region that does not serve the account any more: it accepts
 // no writes, or it was removed. The account advertises such a region for some minutes.
 const (
@@ -93,6 +96,8 @@ func StatusFault(what string, status int, reply *http.Response, cause error) err
 			return fault.Wrap(fault.Unavailable, "session_not_available", "the store has not caught up yet; try again", cause)
 		case subStatusBeingCreated:
 			return fault.Wrap(fault.Unavailable, "store_unavailable", "the container is being created; try again", cause)
+		case subStatusOwnerNotFound:
+			return fault.Wrap(fault.NotFound, "", "the database or the container does not exist", fmt.Errorf("%w: azd provision creates them; otherwise correct FEEDBOX_COSMOS_DATABASE and the names of the containers", cause))
 		}
 		return fault.Wrap(fault.NotFound, "", "there is no such document", cause)
 	case http.StatusConflict:
