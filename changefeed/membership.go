@@ -70,7 +70,7 @@ func (m *membership) balanceLease(l *Lease, now time.Time, grace time.Duration) 
 		// worker's next write finds out.
 		b.owner, b.handoff, b.busy = m.self, "", w.inFlight()
 	case b.owner == m.self:
-		b.owner = "" // lost and given up, but not taken yet
+		b.owner, b.previous = "", l.Owner // lost and given up, but not taken yet
 	case b.owner != "":
 		if lifetime := l.lifetime(m.opts.Expiry); age >= lifetime {
 			b.owner, b.handoff, b.previous = "", "", l.Owner

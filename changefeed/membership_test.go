@@ -99,7 +99,7 @@ func TestOwnerAndHandoffOfALease(t *testing.T) {
 		want   balanceLease
 	}{
 		"held here, whatever is stored": {lease: Lease{Owner: "a", Incarnation: "1", Handoff: "c/3", Previous: "d"}, age: time.Hour, worker: true, want: balanceLease{owner: "b/2", previous: "d"}},
-		"lost here":                     {lease: Lease{Owner: "b", Incarnation: "2", Previous: "d", Expiry: 20 * s}, want: balanceLease{previous: "d"}},
+		"lost here":                     {lease: Lease{Owner: "b", Incarnation: "2", Previous: "d", Expiry: 20 * s}, want: balanceLease{previous: "b"}},
 		"another's":                     {lease: Lease{Owner: "a", Incarnation: "1", Previous: "d", Expiry: 20 * s}, age: 20*s - 1, want: balanceLease{owner: "a/1", previous: "d"}},
 		"of a host that is gone":        {lease: Lease{Owner: "a", Incarnation: "1", Previous: "d", Handoff: "c/3", Expiry: 20 * s}, age: 30*s - 1, want: balanceLease{previous: "a"}},
 		"not acquired":                  {lease: Lease{Owner: "a", Incarnation: "1", Expiry: 20 * s}, age: 30 * s, want: balanceLease{previous: "a", waiting: true}},

@@ -31,7 +31,7 @@ type window struct {
 	room signal // memory was released
 }
 
-// page is one page of the feed, or several merged pages that are done.
+// page is one page of the feed, or several merged pages whose items are done or dropped.
 type page struct {
 	seq          uint64
 	src          *Page // nil once its memory was released

@@ -73,7 +73,7 @@ func (emulatedBus) variables(*endpoints) []string {
 	return []string{"FEEDBOX_BROKER", config.BrokerServiceBus}
 }
 
-func (emulatedBus) consumer(e *endpoints) string { return e.Subscription }
+func (emulatedBus) consumer(e *endpoints) string { return e.Topic + "/" + e.Subscription }
 
 func (emulatedBus) rows(e *endpoints) []string {
 	return []string{"Service Bus emulator", brokerOf(e.ServiceBusConnectionString), "Service Bus admin", e.ServiceBusAdmin}

@@ -109,7 +109,10 @@ func (f *letterFlags) consumers(ctx context.Context, o *operator.Operator) ([]st
 	if f.consumer != "" {
 		return []string{f.consumer}, nil
 	}
-	return o.Consumers(ctx, f.admin)
+	if f.admin != "" {
+		return o.ListConsumers(ctx, f.admin)
+	}
+	return o.Consumers(ctx, "")
 }
 
 // readLetters reads the dead letters of one consumer for an act.

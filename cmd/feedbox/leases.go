@@ -152,7 +152,7 @@ func (p *program) leasesVerb(limit duration, all string, cmd *cobra.Command, do 
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.operate(cmd, false, limit, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) (err error) {
 			if s.all {
-				err = p.requireLeases(ctx, cfg, o)
+				err = p.requireLeases(ctx, cfg, o, cmd.Name() == "pause" || cmd.Name() == "resume")
 			}
 			if err != nil {
 				return err
@@ -171,8 +171,9 @@ func (p *program) leasesVerb(limit duration, all string, cmd *cobra.Command, do 
 	return cmd
 }
 
-// requireLeases returns an error if the processor has no leases, because its name may be misspelled.
-func (p *program) requireLeases(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
+// requireLeases returns an error if the processor has no leases, because its name may be misspelled. A request
+// that also applies to future leases needs none, unless another processor has some.
+func (p *program) requireLeases(ctx context.Context, cfg *config.Relay, o *operator.Operator, future bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
 	leases, err := o.Leases.Leases(ctx)
@@ -185,19 +186,22 @@ func (p *program) requireLeases(ctx context.Context, cfg *config.Relay, o *opera
 	if paused, err := o.Leases.Paused(ctx); paused || err != nil {
 		return err // a pause outlives the leases, and must be removable
 	}
-	next := "start a relay: feedbox relay"
 	others, err := o.OtherLeaseSets(ctx)
 	if err != nil {
 		return err
 	}
 	var names []string
 	for _, set := range others {
-		if set.Same {
+		if set.Same && set.Purpose == "" {
 			names = append(names, set.Name)
 		}
 	}
-	if len(names) > 0 {
+	next := "start a relay: feedbox relay"
+	switch {
+	case len(names) > 0:
 		next = "set FEEDBOX_PROCESSOR to a processor with leases: " + strings.Join(names, ", ")
+	case future:
+		return nil
 	}
 	return console.Advise(errors.New(noLeases(cfg)), next)
 }

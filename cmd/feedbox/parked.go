@@ -62,6 +62,10 @@ func (p *program) parkedLsCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
+				none := ""
+				if len(gates) == 0 && format != console.FormatJSON {
+					none = p.noParked(ctx, o)
+				}
 				views := make([]gateView, len(gates))
 				table := console.NewTable("KEY", "EVENTS", "REASON", "PARKED", "STATE")
 				var failures []failure
@@ -71,7 +75,7 @@ func (p *program) parkedLsCommand() *cobra.Command {
 					table.Row(v.Key, v.Events, v.Reason, console.Age(time.Since(v.ParkedAt))+" ago", v.state())
 					failures = append(failures, failure{v.Key, cmp.Or(v.Failure, v.Error)})
 				}
-				if err := p.write(format, views, table, p.noParked(ctx, o)); err != nil {
+				if err := p.write(format, views, table, none); err != nil {
 					return err
 				}
 				p.sayFailures(format, failures, "correct the cause, then feedbox parked retry KEY")

@@ -127,9 +127,12 @@ func (p *program) sayOthers(ctx context.Context, format console.Format, o *opera
 		return
 	}
 	for _, set := range others {
-		if set.Same {
+		switch {
+		case set.Purpose != "":
+			p.say(format, "leases of feedbox %s here: %s", set.Purpose, set.Name)
+		case set.Same:
 			p.say(format, "processor %s has leases of the same container here", set.Name)
-		} else {
+		default:
 			p.say(format, "leases of another container here: %s", set.Name)
 		}
 	}

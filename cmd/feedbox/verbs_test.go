@@ -95,7 +95,7 @@ func TestRestartAsksAboutUnknownEvents(t *testing.T) {
 // A restart reads the whole feed before it asks, which may take longer than a quick command may.
 func TestRestartReadsAsLongAsItTakes(t *testing.T) {
 	defer func(was time.Duration) { answerTimeout = was }(answerTimeout)
-	answerTimeout = 2 * time.Second
+	answerTimeout = 6 * time.Second
 	emulator, err := cosmosemu.Start(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestRestartReadsAsLongAsItTakes(t *testing.T) {
 	if err := relay.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
-	defer emulator.Control(cosmosemu.OpReadChangeFeed, cosmosemu.Always(cosmosemu.Fault{Delay: time.Second}))()
+	defer emulator.Control(cosmosemu.OpReadChangeFeed, cosmosemu.Always(cosmosemu.Fault{Delay: 3 * time.Second}))()
 	var out, errOut bytes.Buffer
 	code := run(t.Context(), []string{"leases", "restart", "--all", "--yes"}, &bytes.Buffer{}, &out, &errOut, []string{"FEEDBOX_COSMOS_ENDPOINT=" + emulator.Endpoint(), "FEEDBOX_COSMOS_KEY=" + emulator.Key()})
 	if code != exitOK || !strings.Contains(out.String(), "noted: restart of all leases") {

@@ -69,8 +69,17 @@ func (o *Operator) deadLetters() (relayport.DeadLetters, error) {
 // Consumers returns the consumers whose dead letters can be read: those of the configuration, else
 // those that the broker lists. management is the base URL of its management API, "" for its usual one.
 func (o *Operator) Consumers(ctx context.Context, management string) ([]string, error) {
-	if _, err := o.deadLetters(); err != nil || len(o.cfg.Broker.Consumers) > 0 {
+	if len(o.cfg.Broker.Consumers) > 0 {
+		_, err := o.deadLetters()
 		return o.cfg.Broker.Consumers, err
+	}
+	return o.ListConsumers(ctx, management)
+}
+
+// ListConsumers is Consumers without those of the configuration.
+func (o *Operator) ListConsumers(ctx context.Context, management string) ([]string, error) {
+	if _, err := o.deadLetters(); err != nil {
+		return nil, err
 	}
 	found, err := o.broker.Doctor.Consumers(ctx, management)
 	if err != nil {

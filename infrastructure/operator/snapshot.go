@@ -100,7 +100,9 @@ func (s Snapshot) Handled() time.Time {
 	handled := s.At
 	leases := make([]changefeed.Lease, len(s.Ranges))
 	for i := range s.Ranges {
-		leases[i] = s.Ranges[i].Lease
+		if leases[i] = s.Ranges[i].Lease; leases[i].State == changefeed.LeaseSplit { // its children have no lag yet
+			return time.Time{}
+		}
 	}
 	if s.Unknown > 0 || len(leases) == 0 || len(Uncovered(leases)) > 0 {
 		return time.Time{}

@@ -37,8 +37,8 @@ func (p *Page) functions() template.FuncMap {
 }
 
 // Keyed returns the address of a key below a path, with the names and values of a query. A key is a segment
-// of the path, except "." and "..": browsers remove these even if they are escaped, so they are in the
-// query. KeyOf reads both. Empty values are omitted.
+// of the path, except "." and "..", which browsers remove even if they are escaped, and "replay", which is an act
+// of a timeline. These are in the query. KeyOf reads both. Empty values are omitted.
 func Keyed(below, key string, query ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(query); i += 2 {
@@ -46,7 +46,7 @@ func Keyed(below, key string, query ...string) string {
 			values.Set(query[i], query[i+1])
 		}
 	}
-	if key == "." || key == ".." {
+	if key == "." || key == ".." || key == "replay" {
 		values.Set("key", key)
 	} else {
 		below += "/" + url.PathEscape(key)

@@ -76,8 +76,8 @@ func (s *sessions) credential(r *http.Request) *http.Request {
 	return r
 }
 
-// add starts a session. At the limit it evicts the oldest one of the owner with most, because nobody
-// must end the sessions of others.
+// add starts a session. At the limit it evicts the oldest one of the owner with most, so that no person can
+// end the sessions of others.
 func (s *sessions) add(one *session) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,12 +177,12 @@ func (p *Page) signIn(w http.ResponseWriter, r *http.Request) {
 	}
 	try := r.Clone(r.Context())
 	try.Header.Set(one.header, one.value)
-	who, err := p.options.Auth.Authenticate(r.Context(), try)
+	principal, err := p.options.Auth.Authenticate(r.Context(), try)
 	if err != nil {
 		p.askToSignIn(w, r, http.StatusUnauthorized, err)
 		return
 	}
-	one.owner = who.ID
+	one.owner = principal.ID
 	http.SetCookie(w, p.cookie(r, p.sessions.add(one), int(sessionLife.Seconds())))
 	http.Redirect(w, r, p.back(r.PostForm.Get("back")), http.StatusSeeOther)
 }

@@ -198,15 +198,16 @@ func deadLetterOf(m *amqp.Delivery) relayport.DeadLetter {
 
 // letterID returns the id of a letter by its content, because several may have the id of one event or none,
 // and reads return them in any order. A letter that was resubmitted and has failed again has another id, so
-// its next resubmission is another one. Headers of the broker change with each read.
+// its next resubmission is another one. The reason is left out, because a repeat must have the same id for
+// whichever letter of an event is read first. Headers of the broker change with each read.
 func letterID(m *amqp.Delivery) string {
 	sum := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(m.Headers)) {
-		if !strings.HasPrefix(name, "x-") {
+		if !strings.HasPrefix(name, "x-") && name != HeaderDeadLetterReason && name != HeaderDeadLetterDescription {
 			_, _ = fmt.Fprintf(sum, "%q %q ", name, fmt.Sprint(m.Headers[name])) // a hash has no errors
 		}
 	}
-	_, _ = fmt.Fprintf(sum, "%q %q %s", m.Type, m.Headers["x-first-death-reason"], m.Body)
+	_, _ = fmt.Fprintf(sum, "%q %s", m.Type, m.Body)
 	return cmp.Or(m.MessageId, "no-id") + "~" + hex.EncodeToString(sum.Sum(nil)[:6])
 }
 

@@ -146,7 +146,7 @@ func TestContinuationIsAPosition(t *testing.T) {
 	}
 }
 
-// endless is the part of a query after its first source, for more rows than anybody can wait for.
+// endless is the part of a query after its first source, with far too many rows.
 const endless = " JOIN f IN c.t JOIN g IN c.t JOIN h IN c.t JOIN i IN c.t"
 
 // A query or the condition of a patch ends with its client, and does not keep the emulator from closing.
@@ -185,7 +185,7 @@ func TestEndlessQueryEndsWithItsClient(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
-		t.Fatal("the emulator still runs the query 10 s after Close")
+	case <-time.After(time.Minute):
+		t.Fatal("the emulator still runs the query a minute after Close")
 	}
 }

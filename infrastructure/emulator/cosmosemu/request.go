@@ -154,8 +154,8 @@ func (x *request) checkSession(c *store.Container, rng *store.Range) error {
 	return checkSession(token, c.Topology().Ranges)
 }
 
-// queryTimeout limits the run of a query, because the JOINs of one document may have more rows than
-// anybody can wait for. It is below the 65 seconds after which azcosmos gives up an attempt.
+// queryTimeout limits the JOINs and sub-queries of a query, because those of one document may have any number
+// of rows. It is below the 65 seconds after which azcosmos aborts an attempt.
 const queryTimeout = 60 * time.Second
 
 // overdue reports whether a query that starts now must end: its time is over or its client gone.

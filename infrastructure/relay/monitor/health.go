@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type Health struct {
 	unread   map[string]changefeed.RangeUnread // by lease, until the range is read
 	advanced time.Time                         // when a batch was last handled
 	waiting  time.Time                         // when the first page after that was read; zero if none was
+	idle     time.Time                         // when Ready last found nothing pending
 	outage   time.Time                         // when the broker last refused everything
 }
 
@@ -44,8 +46,10 @@ func NewHealth(now func() time.Time) *Health {
 func (h *Health) Ready(lag func() []changefeed.RangeLag) error {
 	h.mu.Lock()
 	balanced, advanced, outage := h.balanced, h.advanced, h.outage
-	if h.waiting.After(advanced) { // an idle relay had nothing to send before
-		advanced = h.waiting
+	for _, t := range []time.Time{h.waiting, h.idle} { // an idle relay had nothing to send before
+		if t.After(advanced) {
+			advanced = t
+		}
 	}
 	h.mu.Unlock()
 	if !balanced {
@@ -59,16 +63,17 @@ func (h *Health) Ready(lag func() []changefeed.RangeLag) error {
 			return fmt.Errorf("range %s was not read for %s: %w", changefeed.LeaseName(l.ID), e.For.Round(time.Second), e.Err)
 		}
 	}
-	since := h.now().Sub(advanced)
+	ranges, since := lag(), h.now().Sub(advanced)
+	pending := slices.IndexFunc(ranges, func(l changefeed.RangeLag) bool { return l.Known && !l.Paused && l.Transactions > l.Withheld })
+	if pending < 0 {
+		h.note(&h.idle)
+		return nil
+	}
 	if since < stalled || h.now().Sub(outage) < stalled {
 		return nil
 	}
-	for _, l := range lag() {
-		if l.Known && !l.Paused && l.Transactions > l.Withheld {
-			return fmt.Errorf("changes are pending and none was sent for %s; lease %s reports: %s", since.Round(time.Second), changefeed.LeaseName(l.ID), l.Error)
-		}
-	}
-	return nil
+	l := ranges[pending]
+	return fmt.Errorf("changes are pending and none was sent for %s; lease %s reports: %s", since.Round(time.Second), changefeed.LeaseName(l.ID), l.Error)
 }
 
 func (h *Health) note(at *time.Time) {

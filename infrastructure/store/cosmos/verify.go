@@ -18,8 +18,7 @@ import (
 type ContainerSpec struct {
 	// ID is the container's name.
 	ID string
-	// PartitionKeyPath is its only partition key path, such as /partitionKey. Without it the container must
-	// only exist, because it belongs to others.
+	// PartitionKeyPath is its only partition key path, such as /partitionKey.
 	PartitionKeyPath string
 	// TTL requires a default TTL of -1, so that each document may have its own TTL. Otherwise
 	// the default TTL may also be off. A positive default TTL is always refused, because
@@ -64,20 +63,22 @@ func Verify(ctx context.Context, client *azcosmos.Client, database string, conta
 	return errors.Join(faults...)
 }
 
-// VerifyNames checks that the database and the containers exist, with any properties. It returns nil if the
-// account does not answer, because its callers wait for the account later.
+// VerifyNames checks that containers exist, with any properties. It returns nil if the account does not answer,
+// because its callers wait for the account later, or refuses the read, because other requests may be allowed.
 func VerifyNames(ctx context.Context, client *azcosmos.Client, database string, containers ...string) error {
-	specs := make([]ContainerSpec, len(containers))
-	for i, id := range containers {
-		specs[i].ID = id
-	}
 	ctx, cancel := context.WithTimeout(ctx, creationWait) // otherwise the start would time out
 	defer cancel()
-	err := Verify(ctx, client, database, specs...)
-	if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Throttled) {
-		return nil
+	var faults []error
+	for _, id := range containers {
+		container, err := client.NewContainer(database, id)
+		if err != nil {
+			return fmt.Errorf("verify container %s: %w", id, err)
+		}
+		if _, err := container.Read(ctx, nil); err != nil && fault.Is(store.AsFault("read container "+id, err), fault.NotFound) {
+			faults = append(faults, fmt.Errorf("the container %q does not exist in the database %q: create it, or correct the name", id, database))
+		}
 	}
-	return err
+	return errors.Join(faults...)
 }
 
 // await verifies the container, until a time again while the service creates it.
@@ -100,12 +101,9 @@ func (s ContainerSpec) verify(ctx context.Context, container *azcosmos.Container
 	if err != nil {
 		err = store.AsFault("read container "+s.ID, err)
 		if fault.Is(err, fault.NotFound) {
-			return fmt.Errorf("the container %q does not exist: create it%s", s.ID, s.withKey())
+			return fmt.Errorf("the container %q does not exist: create it with the partition key %s", s.ID, s.PartitionKeyPath)
 		}
 		return err
-	}
-	if s.PartitionKeyPath == "" {
-		return nil
 	}
 	properties := reply.ContainerProperties
 	var faults []error
@@ -119,13 +117,6 @@ func (s ContainerSpec) verify(ctx context.Context, container *azcosmos.Container
 		faults = append(faults, &ExpiryError{Container: s.ID, TTL: *ttl})
 	}
 	return errors.Join(faults...)
-}
-
-func (s ContainerSpec) withKey() string {
-	if s.PartitionKeyPath == "" {
-		return ""
-	}
-	return " with the partition key " + s.PartitionKeyPath
 }
 
 // ExpiryError reports a container whose documents expire but must not.

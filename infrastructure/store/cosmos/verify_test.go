@@ -83,7 +83,7 @@ func TestVerifyNamesRefusesOnlyMissingContainers(t *testing.T) {
 	w := newWorld(t, worldOptions{})
 	must(t, w.emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "short", PartitionKey: []string{"/other"}, DefaultTTL: 60}))
 	must(t, cosmos.VerifyNames(t.Context(), w.client, "contacts", "data", "short"))
-	if err := cosmos.VerifyNames(t.Context(), w.client, "contacts", "data", "absent"); err == nil || err.Error() != `the container "absent" does not exist: create it` {
+	if err := cosmos.VerifyNames(t.Context(), w.client, "contacts", "data", "absent"); err == nil || err.Error() != `the container "absent" does not exist in the database "contacts": create it, or correct the name` {
 		t.Errorf("a missing container: %v", err)
 	}
 	must(t, w.emulator.Close())

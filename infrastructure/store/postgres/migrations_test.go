@@ -320,7 +320,7 @@ func TestMigrationIsNotBoundByTheStatementTimeoutOfTheRole(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- db.Migrate(t.Context()) }()
 	within(t, "the migration waits for longer than the limit", func() (waits bool) {
-		must(t, pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory' AND query_start < clock_timestamp() - interval '1500 ms')`).Scan(&waits))
+		must(t, pool.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory' AND datname = current_database() AND query_start < clock_timestamp() - interval '1500 ms')`).Scan(&waits))
 		return waits || len(done) > 0
 	})
 	must(t, other.Rollback(t.Context()))
