@@ -26,10 +26,13 @@ func (systemClock) AfterFunc(d time.Duration, f func()) func() bool {
 }
 
 // sleep waits for d or until ctx ends, and returns the cause of ctx. A value on wake, which
-// may be nil, ends the sleep early without an error.
+// may be nil, ends the sleep early without an error. It does not wait if d has passed already.
 func sleep(ctx context.Context, c Clock, d time.Duration, wake <-chan struct{}) error {
+	if d <= 0 {
+		return context.Cause(ctx)
+	}
 	over := newSignal()
-	defer c.AfterFunc(max(d, 0), over.send)()
+	defer c.AfterFunc(d, over.send)()
 	select {
 	case <-over:
 		return nil
