@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
@@ -34,8 +35,12 @@ func (b *tab) grows(id string, n int) {
 // narrow returns by how many pixels the page is wider than a window of 400.
 func (b *tab) narrow() int {
 	b.Helper()
-	var over int
-	b.do(chromedp.EmulateViewport(400, 800), chromedp.Evaluate(`document.documentElement.scrollWidth - 400`, &over), chromedp.EmulateViewport(1200, 900))
+	over := 1
+	b.do(chromedp.EmulateViewport(400, 800))
+	for began := time.Now(); over > 0 && time.Since(began) < time.Minute; { // the page is laid out again meanwhile
+		b.do(chromedp.Evaluate(`document.documentElement.scrollWidth - 400`, &over))
+	}
+	b.do(chromedp.EmulateViewport(1200, 900))
 	return over
 }
 
