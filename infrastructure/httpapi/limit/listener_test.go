@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -120,6 +121,41 @@ func TestLargestShareLosesAConnection(t *testing.T) {
 			t.Errorf("counted %d connections, %v, %v", len(p.open), p.addresses, p.shares)
 		}
 	})
+}
+
+// Among more connections than are compared, those of others are still not displaced.
+func TestLargestShareOfManyLosesAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newParty(t, &Options{Connections: 3*sampled + 20})
+		for i := range 3 * sampled {
+			p.join(fmt.Sprint("attacker ", i), "192.0.2.1", "attacker")
+		}
+		for i := range 20 {
+			p.join(fmt.Sprint("other ", i), "192.0.2.9", fmt.Sprint("caller ", i))
+		}
+		for i := range 50 {
+			if got := p.join(fmt.Sprint("new ", i), "192.0.2.9", fmt.Sprint("new ", i)); !strings.HasPrefix(got, "attacker") {
+				t.Errorf("new connection %d displaces %q, want one of the attacker", i, got)
+			}
+		}
+	})
+}
+
+// BenchmarkDisplacedConnection is the cost of a new connection when all of 2,000 are taken.
+func BenchmarkDisplacedConnection(b *testing.B) {
+	l := Listen(nil, &Options{Connections: 2000})
+	join := func(i int) {
+		c := &conn{owner: l, address: "from 192.0.2.1", share: fmt.Sprint("caller ", i%2), state: receiving, since: time.Now()}
+		if admitted, _ := l.admit(c); !admitted {
+			b.Fatal("refused")
+		}
+	}
+	for i := range 2000 {
+		join(i)
+	}
+	for i := 0; b.Loop(); i++ {
+		join(i)
+	}
 }
 
 // A new connection counts in the share of its address, so it displaces one of a share that is as large.
