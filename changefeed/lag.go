@@ -119,7 +119,7 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 	case f == nil && state.paused.Known:
 		lag.add(state.paused.Transactions, state.paused.Oldest, wall)
 		lag.Withheld = state.paused.Withheld
-	case !state.known, f == nil && !more, more && !waiting && last == 0 && state.readLSN == 0:
+	case !state.known, f == nil && !more, more && !waiting && last == 0: // without a change that was read, nobody knows the age
 		lag.Unknown = UnknownStarting
 	}
 	lag.Known = lag.Unknown == ""
@@ -128,9 +128,7 @@ func (d *delivery) lagIn(f *flow) RangeLag {
 		return lag
 	case waiting:
 		lag.add(transactions(d.feed, max(0, state.endLSN-(oldest.LSN-1))), oldest.Time(), wall)
-	case more && last == 0: // no change was read since the range was caught up: the age is not known
-		lag.Transactions += transactions(d.feed, state.endLSN-state.readLSN)
-	case more:
+	case more && last != 0:
 		// Nothing is in flight, but more changes are known to exist. The next change is not
 		// older than the last one handled, or is the first one dropped.
 		lag.add(transactions(d.feed, state.endLSN-state.readLSN), time.Unix(last, 0), wall)

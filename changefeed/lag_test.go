@@ -218,16 +218,20 @@ func TestUnreadableRangeReportsUnknownLag(t *testing.T) {
 	})
 }
 
+// The end of the feed is one transaction after the place where the range was caught up. Without a change that was
+// read, the age of that transaction is not known.
 func TestCaughtUpRangeHasNoLag(t *testing.T) {
+	caughtUp := func() (*changefeed.Page, error) {
+		return &changefeed.Page{Continuation: `"9"`, EndLSN: 9, CaughtUp: true}, nil
+	}
+	others := func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil }
 	synctest.Test(t, func(t *testing.T) {
-		lag := lagOf(t,
-			func() (*changefeed.Page, error) {
-				return &changefeed.Page{Continuation: `"9"`, EndLSN: 9, CaughtUp: true}, nil
-			},
-			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil }, // of documents of others
-			func() (*changefeed.Page, error) { return &changefeed.Page{Continuation: `"10"`, EndLSN: 10}, nil })
-		if !lag.Known || lag.Transactions != 1 {
-			t.Errorf("%+v, want 1 transaction more than where it was caught up", lag)
+		changed := func() (*changefeed.Page, error) { return change(8, "k"), nil }
+		if lag := lagOf(t, changed, caughtUp, others, others); !lag.Known || lag.Transactions != 1 || lag.Age == 0 {
+			t.Errorf("%+v, want 1 transaction more than where it was caught up, and its age", lag)
+		}
+		if lag := lagOf(t, caughtUp, others, others); lag.Known {
+			t.Errorf("%+v, want unknown: no change was read", lag)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package busemu
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -40,8 +41,9 @@ func (s *Server) ExpireLock(entity string, token [16]byte) error {
 	return outcome("expire a lock of", entity, s.broker.ExpireLock(entity, broker.LockToken(token)))
 }
 
-// Detach detaches all links of an entity with an error.
+// Detach detaches all links of an entity with an error. Default: DetachForced.
 func (s *Server) Detach(entity string, reason *Error) error {
+	reason = cmp.Or(reason, &Error{Condition: DetachForced})
 	return outcome("detach the links of", entity, s.broker.DetachAll(entity, wire(reason)))
 }
 

@@ -59,6 +59,32 @@ func TestStatusFaults(t *testing.T) {
 	wantStatus(t, "an item whose creation failed", err, 404)
 }
 
+// A test may end its emulator before the last call of something that it started.
+func TestCallsAfterCloseReturnErrClosed(t *testing.T) {
+	t.Parallel()
+	srv, _ := start(t, nil)
+	if err := srv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, itemsErr := srv.Items("db", "c")
+	_, rangesErr := srv.PartitionKeyRanges("db", "c")
+	for call, err := range map[string]error{
+		"Items": itemsErr, "PartitionKeyRanges": rangesErr, "Dump": srv.Dump(io.Discard),
+		"CreateDatabase":  srv.CreateDatabase("other"),
+		"CreateContainer": srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "other", PartitionKey: []string{"/pk"}}),
+		"Split":           srv.Split("db", "c", "0"), "SplitAt": srv.SplitAt("db", "c", "0", "1F"), "Merge": srv.Merge("db", "c", "0", "1"),
+		"LoseWrites":   srv.LoseWrites("db", "c", "0", 0),
+		"BeginRestore": srv.BeginRestore("db", "c", time.Now()), "EndRestore": srv.EndRestore("db", "c"),
+	} {
+		if !errors.Is(err, cosmosemu.ErrClosed) {
+			t.Errorf("%s: %v, want ErrClosed", call, err)
+		}
+	}
+	if err := srv.Close(); err != nil {
+		t.Errorf("a second Close: %v", err)
+	}
+}
+
 // After a lost reply the client does not know the outcome, which Execute decides.
 func TestLostReplies(t *testing.T) {
 	for _, loss := range []cosmosemu.Loss{cosmosemu.Reset, cosmosemu.Truncate, cosmosemu.Drop} {

@@ -21,11 +21,7 @@ import (
 // The container must have been created with Options.KeepWrites. Writes from before the
 // partition's last split or merge cannot be lost.
 func (s *Server) LoseWrites(database, container, rangeID string, lsn uint64) error {
-	c, err := s.container(database, container)
-	if err == nil {
-		err = c.Lose(rangeID, lsn)
-	}
-	if err != nil {
+	if err := s.within(database, container, func(c *store.Container) error { return c.Lose(rangeID, lsn) }); err != nil {
 		return fmt.Errorf("cosmosemu: lose the writes of range %s of %s/%s after LSN %d: %w", rangeID, database, container, lsn, err)
 	}
 	s.Advance(time.Millisecond)
@@ -45,11 +41,7 @@ func (s *Server) LoseWrites(database, container, rangeID string, lsn uint64) err
 //
 // The container must have been created with Options.KeepWrites.
 func (s *Server) BeginRestore(database, container string, at time.Time) error {
-	c, err := s.container(database, container)
-	if err == nil {
-		err = c.BeginRestore(at)
-	}
-	if err != nil {
+	if err := s.within(database, container, func(c *store.Container) error { return c.BeginRestore(at) }); err != nil {
 		return fmt.Errorf("cosmosemu: restore %s/%s: %w", database, container, err)
 	}
 	s.Advance(time.Millisecond) // see LoseWrites
@@ -58,18 +50,27 @@ func (s *Server) BeginRestore(database, container string, at time.Time) error {
 
 // EndRestore makes a restored container available.
 func (s *Server) EndRestore(database, container string) error {
-	var c *store.Container
-	db, err := s.store.Database(database)
+	err := s.begin()
 	if err == nil {
-		c, err = s.store.Restoring(db, container)
-	}
-	if err == nil {
-		err = c.EndRestore()
+		defer s.inflight.Done()
+		err = s.endRestore(database, container)
 	}
 	if err != nil {
 		return fmt.Errorf("cosmosemu: end the restore of %s/%s: %w", database, container, err)
 	}
 	return nil
+}
+
+func (s *Server) endRestore(database, container string) error {
+	db, err := s.store.Database(database)
+	if err != nil {
+		return err
+	}
+	c, err := s.store.Restoring(db, container)
+	if err != nil {
+		return err
+	}
+	return c.EndRestore()
 }
 
 // FailOver moves the writes to another region. Writes in the earlier one are refused with 403/3.

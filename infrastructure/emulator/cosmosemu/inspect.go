@@ -11,14 +11,12 @@ import (
 // Items returns the live items of a container in the order of insertion. It does not use
 // the wire, so faults do not apply.
 func (s *Server) Items(database, container string) ([][]byte, error) {
-	c, err := s.container(database, container)
-	if err != nil {
-		return nil, fmt.Errorf("cosmosemu: items of %s/%s: %w", database, container, err)
-	}
 	var items [][]byte
-	err = c.Scan(store.Scope{}, func(_ uint64, body []byte) bool {
-		items = append(items, bytes.Clone(body))
-		return true
+	err := s.within(database, container, func(c *store.Container) error {
+		return c.Scan(store.Scope{}, func(_ uint64, body []byte) bool {
+			items = append(items, bytes.Clone(body))
+			return true
+		})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("cosmosemu: items of %s/%s: %w", database, container, err)

@@ -21,11 +21,13 @@ type Server struct {
 
 	addresses []*address
 	serving   sync.WaitGroup // addresses
-	inflight  sync.WaitGroup // requests
+	inflight  sync.WaitGroup // requests and calls of methods
 
 	clients clients
 	closing sync.Once
 	closed  error
+	life    sync.Mutex // guards ended
+	ended   bool       // no call may begin
 }
 
 // Start starts an emulator, which accepts connections when Start returns. With a free
@@ -78,12 +80,29 @@ func (s *Server) Close() error {
 			err = errors.Join(err, e.http.Close())
 		}
 		s.serving.Wait()
+		s.life.Lock()
+		s.ended = true
+		s.life.Unlock()
 		s.inflight.Wait()
 		if err := errors.Join(err, s.store.Close()); err != nil {
 			s.closed = fmt.Errorf("cosmosemu: close: %w", err)
 		}
 	})
 	return s.closed
+}
+
+// ErrClosed reports a call of a method that needs the data, after Close.
+var ErrClosed = errors.New("the emulator is closed")
+
+// begin keeps the store open until inflight.Done is called. Error: ErrClosed.
+func (s *Server) begin() error {
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.ended {
+		return ErrClosed
+	}
+	s.inflight.Add(1)
+	return nil
 }
 
 // Endpoint is the account endpoint, such as "http://127.0.0.1:41234/".

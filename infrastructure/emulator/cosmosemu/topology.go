@@ -23,26 +23,21 @@ type PartitionKeyRange struct {
 
 // PartitionKeyRanges lists the live physical partitions of a container in order.
 func (s *Server) PartitionKeyRanges(database, container string) ([]PartitionKeyRange, error) {
-	c, err := s.container(database, container)
-	if err != nil {
-		return nil, err
-	}
 	var out []PartitionKeyRange
-	for _, r := range c.Topology().Ranges {
-		share, consumed, throttled := s.usage(c, &r)
-		out = append(out, PartitionKeyRange{r.ID, epk.Format(r.Min), epk.Format(r.Max), r.Parents, r.LSN(), share, consumed, throttled})
-	}
-	return out, nil
+	err := s.within(database, container, func(c *store.Container) error {
+		for _, r := range c.Topology().Ranges {
+			share, consumed, throttled := s.usage(c, &r)
+			out = append(out, PartitionKeyRange{r.ID, epk.Format(r.Min), epk.Format(r.Max), r.Parents, r.LSN(), share, consumed, throttled})
+		}
+		return nil
+	})
+	return out, err
 }
 
 // Split divides a physical partition in the middle. From then on requests to it get 410
 // with sub-status 1002, and its two children continue at its LSN.
 func (s *Server) Split(database, container, rangeID string) error {
-	c, err := s.container(database, container)
-	if err == nil {
-		err = c.Split(rangeID, nil)
-	}
-	if err != nil {
+	if err := s.within(database, container, func(c *store.Container) error { return c.Split(rangeID, nil) }); err != nil {
 		return fmt.Errorf("cosmosemu: split range %s of %s/%s: %w", rangeID, database, container, err)
 	}
 	return nil
@@ -54,11 +49,7 @@ func (s *Server) SplitAt(database, container, rangeID, key string) error {
 	if err != nil {
 		return fmt.Errorf("cosmosemu: split range %s at %q: %w", rangeID, key, err)
 	}
-	c, err := s.container(database, container)
-	if err == nil {
-		err = c.Split(rangeID, bounds.Min)
-	}
-	if err != nil {
+	if err := s.within(database, container, func(c *store.Container) error { return c.Split(rangeID, bounds.Min) }); err != nil {
 		return fmt.Errorf("cosmosemu: split range %s of %s/%s at %s: %w", rangeID, database, container, key, err)
 	}
 	return nil
@@ -66,20 +57,25 @@ func (s *Server) SplitAt(database, container, rangeID, key string) error {
 
 // Merge joins two adjacent physical partitions, given in order.
 func (s *Server) Merge(database, container, left, right string) error {
-	c, err := s.container(database, container)
-	if err == nil {
-		err = c.Merge(left, right)
-	}
-	if err != nil {
+	if err := s.within(database, container, func(c *store.Container) error { return c.Merge(left, right) }); err != nil {
 		return fmt.Errorf("cosmosemu: merge ranges %s and %s of %s/%s: %w", left, right, database, container, err)
 	}
 	return nil
 }
 
-func (s *Server) container(database, container string) (*store.Container, error) {
+// within calls do with a container, which stays open meanwhile.
+func (s *Server) within(database, container string, do func(c *store.Container) error) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.inflight.Done()
 	db, err := s.store.Database(database)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return s.store.Container(db, container)
+	c, err := s.store.Container(db, container)
+	if err != nil {
+		return err
+	}
+	return do(c)
 }
