@@ -50,9 +50,9 @@ func (s *Server) BeginRestore(database, container string, at time.Time) error {
 
 // EndRestore makes a restored container available.
 func (s *Server) EndRestore(database, container string) error {
-	err := s.begin()
+	err := s.calls.begin()
 	if err == nil {
-		defer s.inflight.Done()
+		defer s.calls.Done()
 		err = s.endRestore(database, container)
 	}
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Server) EndRestore(database, container string) error {
 	return nil
 }
 
-func (s *Server) endRestore(database, container string) error {
+func (s *account) endRestore(database, container string) error {
 	db, err := s.store.Database(database)
 	if err != nil {
 		return err

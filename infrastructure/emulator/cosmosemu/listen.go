@@ -45,8 +45,10 @@ type gateway struct {
 }
 
 func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	g.srv.inflight.Add(1)
-	defer g.srv.inflight.Done()
+	if g.srv.calls.begin() != nil {
+		panic(http.ErrAbortHandler) // Close has ended the connection
+	}
+	defer g.srv.calls.Done()
 	limit.Protect(r.Context()) // a call may be delayed for as long as a test wants
 	if strings.HasPrefix(r.URL.Path, controlPath) {
 		g.srv.serveControl(w, r)

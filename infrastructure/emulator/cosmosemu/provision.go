@@ -12,10 +12,10 @@ import (
 
 // CreateDatabase creates a database unless it exists.
 func (s *Server) CreateDatabase(id string) error {
-	if err := s.begin(); err != nil {
+	if err := s.calls.begin(); err != nil {
 		return fmt.Errorf("cosmosemu: create database %s: %w", id, err)
 	}
-	defer s.inflight.Done()
+	defer s.calls.Done()
 	if _, err := s.store.Database(id); err == nil {
 		return nil
 	}
@@ -51,10 +51,10 @@ func (s *Server) CreateContainer(database string, props ContainerProps) error {
 	if err := s.CreateDatabase(database); err != nil {
 		return err
 	}
-	if err := s.begin(); err != nil {
+	if err := s.calls.begin(); err != nil {
 		return fail(err)
 	}
-	defer s.inflight.Done()
+	defer s.calls.Done()
 	kind := "Hash"
 	if len(props.PartitionKey) > 1 {
 		kind = "MultiHash"

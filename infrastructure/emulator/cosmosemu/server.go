@@ -21,13 +21,11 @@ type Server struct {
 
 	addresses []*address
 	serving   sync.WaitGroup // addresses
-	inflight  sync.WaitGroup // requests and calls of methods
+	calls     calls
 
 	clients clients
 	closing sync.Once
 	closed  error
-	life    sync.Mutex // guards ended
-	ended   bool       // no call may begin
 }
 
 // Start starts an emulator, which accepts connections when Start returns. With a free
@@ -80,10 +78,7 @@ func (s *Server) Close() error {
 			err = errors.Join(err, e.http.Close())
 		}
 		s.serving.Wait()
-		s.life.Lock()
-		s.ended = true
-		s.life.Unlock()
-		s.inflight.Wait()
+		s.calls.end()
 		if err := errors.Join(err, s.store.Close()); err != nil {
 			s.closed = fmt.Errorf("cosmosemu: close: %w", err)
 		}
@@ -94,15 +89,30 @@ func (s *Server) Close() error {
 // ErrClosed reports a call of a method that needs the data, after Close.
 var ErrClosed = errors.New("the emulator is closed")
 
-// begin keeps the store open until inflight.Done is called. Error: ErrClosed.
-func (s *Server) begin() error {
-	s.life.Lock()
-	defer s.life.Unlock()
-	if s.ended {
+// calls are the requests and the calls of methods in progress.
+type calls struct {
+	sync.WaitGroup
+	mu    sync.Mutex // guards ended
+	ended bool
+}
+
+// begin keeps the store open until Done is called. Error: ErrClosed.
+func (c *calls) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
 		return ErrClosed
 	}
-	s.inflight.Add(1)
+	c.Add(1)
 	return nil
+}
+
+// end waits for all calls. No other one begins.
+func (c *calls) end() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+	c.Wait()
 }
 
 // Endpoint is the account endpoint, such as "http://127.0.0.1:41234/".

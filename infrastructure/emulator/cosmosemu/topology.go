@@ -65,10 +65,10 @@ func (s *Server) Merge(database, container, left, right string) error {
 
 // within calls do with a container, which stays open meanwhile.
 func (s *Server) within(database, container string, do func(c *store.Container) error) error {
-	if err := s.begin(); err != nil {
+	if err := s.calls.begin(); err != nil {
 		return err
 	}
-	defer s.inflight.Done()
+	defer s.calls.Done()
 	db, err := s.store.Database(database)
 	if err != nil {
 		return err
