@@ -19,6 +19,8 @@ type balanceView struct {
 	// get no leases, because a host of which some leases have expired may well be gone.
 	quiet  []hostKey
 	leases []balanceLease
+	// before is how many leases of other sets each host is due, by its name; see Siblings.
+	before map[string]int
 }
 
 type balanceLease struct {
@@ -42,7 +44,8 @@ type balancePlan struct {
 // balance computes this host's part of the plan.
 //
 // Every host is due an equal number of leases, give or take one. The remainder goes to the
-// hosts that have the most already, because otherwise a balanced set of leases would move.
+// hosts that have the most already, because otherwise a balanced set of leases would move, and
+// with Siblings first to those that are due the fewest of other sets.
 func balance(v balanceView) balancePlan {
 	for i := range v.leases {
 		v.leases[i].order = hashOrder(v.leases[i].id)
@@ -66,7 +69,7 @@ func (v *balanceView) dues() (has, due map[hostKey]int) {
 			has[holder]++
 		}
 	}
-	return has, shares(len(v.leases), has)
+	return has, v.shares(has)
 }
 
 // spare reports whether self is due nothing, because there are enough other hosts.
@@ -84,14 +87,16 @@ func (v *balanceView) alone() bool {
 	has, _ := v.dues()
 	const newcomer hostKey = ""
 	has[newcomer] = 0
-	return shares(len(v.leases), has)[newcomer] == 0
+	return v.shares(has)[newcomer] == 0
 }
 
-// shares returns how many of n leases each host is due: equal parts, and the remainder to
-// the hosts that have the most already.
-func shares(n int, has map[hostKey]int) map[hostKey]int {
-	hosts := slices.Sorted(maps.Keys(has))
-	slices.SortStableFunc(hosts, func(a, b hostKey) int { return cmp.Compare(has[b], has[a]) })
+// shares returns how many leases each host is due: equal parts, and the remainder to
+// the hosts that are due the fewest of other sets and have the most of this one.
+func (v *balanceView) shares(has map[hostKey]int) map[hostKey]int {
+	n, hosts := len(v.leases), slices.Sorted(maps.Keys(has))
+	slices.SortStableFunc(hosts, func(a, b hostKey) int {
+		return cmp.Or(cmp.Compare(v.before[a.name()], v.before[b.name()]), cmp.Compare(has[b], has[a]))
+	})
 	due := make(map[hostKey]int, len(hosts))
 	for i, h := range hosts {
 		due[h] = n / len(hosts)

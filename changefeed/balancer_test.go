@@ -127,6 +127,40 @@ func TestBalanceSettlesAndMovesEachLeaseOnce(t *testing.T) {
 	}
 }
 
+// Whatever the sizes of the sets, each is shared evenly, and so is their sum.
+func TestSiblingsShareTheSumEvenly(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		var siblings Siblings
+		var hosts []hostKey
+		for i := range 1 + random.IntN(9) {
+			hosts = append(hosts, newHostKey(fmt.Sprint("h", i), "x"))
+		}
+		total := map[hostKey]int{}
+		var sets []int
+		for range 1 + random.IntN(6) {
+			place := siblings.join()
+			f := newFleet(random.IntN(12), hosts[:1+random.IntN(len(hosts))]...) // some joined later
+			f.step(true)
+			f.hosts = hosts
+			v := f.view(hosts[0], false)
+			v.before = siblings.before(place)
+			_, due := v.dues()
+			siblings.note(place, due)
+			for h, n := range due {
+				if total[h] += n; n < len(v.leases)/len(hosts) || n > len(v.leases)/len(hosts)+1 {
+					t.Errorf("a host is due %d of %d leases, with %d hosts", n, len(v.leases), len(hosts))
+				}
+			}
+			sets = append(sets, len(v.leases))
+		}
+		counts := slices.Sorted(maps.Values(total))
+		if counts[len(counts)-1]-counts[0] > 1 {
+			t.Errorf("sets of %v leases: the hosts are due %v", sets, counts)
+		}
+	}
+}
+
 func contains(hosts []hostKey, h hostKey) bool {
 	for _, o := range hosts {
 		if o == h {

@@ -39,6 +39,8 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 
 	view := r.membership.balanceView(seen, tiling, now)
 	plan := balance(view)
+	_, due := view.dues()
+	r.opts.Siblings.note(r.sibling, due)
 	r.membership.reportDuplicates(seen, now)
 	r.interval.observe(view, now)
 	notify(r.obs.Balanced, Balanced{Hosts: len(view.hosts), Leases: len(view.leases), Owned: view.held()})

@@ -14,6 +14,7 @@ type env struct {
 
 	self        hostKey
 	incarnation string
+	sibling     int       // its place among Options.Siblings
 	source      Source    // zero until the container is identified
 	ids         recordIDs // of its records
 	relist      signal    // list the leases now: something has changed

@@ -3,11 +3,13 @@ package changefeed_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"feedbox/changefeed"
@@ -197,4 +199,73 @@ func (f *fleet) unsaved(name string) (n int) {
 		}
 	}
 	return n
+}
+
+// Three hosts read five containers of one range each, and one of four. Without Siblings the first host would
+// keep all leases of the small ones.
+func TestSiblingsShareSetsThatAreSmallerThanTheFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sets := []*world{newWorld(t, 1), newWorld(t, 1), newWorld(t, 4), newWorld(t, 1), newWorld(t, 1), newWorld(t, 1)}
+		hosts := map[string][]*host{}
+		moves := atomic.Int64{}
+		join := func(name string) {
+			siblings := &changefeed.Siblings{}
+			for _, set := range sets {
+				hosts[name] = append(hosts[name], set.start(name, nil, &changefeed.Options{Siblings: siblings, Observer: &changefeed.Observer{
+					LeaseAcquired: func(changefeed.LeaseAcquired) { moves.Add(1) },
+				}}))
+			}
+		}
+		shared := func(what string, within time.Duration) {
+			t.Helper()
+			eventually(t, within, what, func() bool {
+				total := map[string]int{}
+				for i, set := range sets {
+					low, high, n := 1<<30, 0, 0
+					owners := set.owners()
+					for name := range hosts {
+						low, high, n = min(low, owners[name]), max(high, owners[name]), n+owners[name]
+						total[name] += owners[name]
+					}
+					if high-low > 1 || n != sum(owners) || n != []int{1, 1, 4, 1, 1, 1}[i] {
+						return false
+					}
+				}
+				counts := slices.Sorted(maps.Values(total))
+				return counts[len(counts)-1]-counts[0] <= 1
+			})
+			time.Sleep(time.Minute) // they may be even before the last move
+			before := moves.Load()
+			time.Sleep(3 * time.Minute)
+			if n := moves.Load() - before; n > 0 {
+				t.Errorf("%s: %d leases moved afterwards", what, n)
+			}
+		}
+		join("a")
+		shared("one host", time.Minute)
+		join("b")
+		join("c")
+		shared("two joined", time.Minute)
+		for _, h := range hosts["b"] {
+			h.crash()
+		}
+		delete(hosts, "b")
+		shared("one crashed", time.Minute)
+		join("d")
+		shared("another joined", time.Minute)
+		var leave sync.WaitGroup
+		for _, h := range hosts["a"] {
+			leave.Go(h.stop)
+		}
+		leave.Wait()
+		delete(hosts, "a")
+		shared("one left", time.Minute)
+		if n := moves.Load(); n > 50 {
+			t.Errorf("%d acquisitions of 9 leases, want fewer", n)
+		}
+		for i, set := range sets {
+			set.put(20, 5)
+			eventually(t, time.Minute, fmt.Sprint("changes of set ", i), func() bool { return set.got.distinct() == 20 })
+		}
+	})
 }

@@ -21,7 +21,7 @@ const handoffGrace = 2
 const reserved hostKey = "/"
 
 func (m *membership) balanceView(seen listing, t tiling, now time.Time) balanceView {
-	b := balanceView{self: m.self}
+	b := balanceView{self: m.self, before: m.opts.Siblings.before(m.sibling)}
 	alive := map[hostKey]bool{m.self: true} // and whether it has shown a sign of life recently
 	for _, h := range seen.hosts {
 		id := m.ids.host(h.Host, h.Incarnation)

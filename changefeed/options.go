@@ -34,6 +34,10 @@ type Options struct {
 	// Default: the whole key space. Use another Processor name per scope.
 	Scope []FeedRange
 
+	// Siblings are the processors of this process that read other containers, and share the leases of
+	// all with it. Default: none.
+	Siblings *Siblings
+
 	// Expiry is the lifetime of a lease without a write. When an owner is gone, other hosts
 	// wait this long, on their own clocks. The owner stops trusting the lease a tenth
 	// earlier (the margin), because clocks may run at different speeds. Default 20 s.

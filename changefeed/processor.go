@@ -38,7 +38,7 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 	}
 	placer, _ := feed.(Placer)
 	return &Processor{placer: placer, env: env{
-		feed: timedFeed{feed, opts.ReadTimeout}, store: timed(leases, opts.Expiry), handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer,
+		feed: timedFeed{feed, opts.ReadTimeout}, store: timed(leases, opts.Expiry), handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer, sibling: opts.Siblings.join(),
 	}}, nil
 }
 
@@ -56,6 +56,7 @@ func (p *Processor) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer p.running.Store(nil)
+	defer p.env.opts.Siblings.note(p.env.sibling, nil)
 	for {
 		err := r.run(ctx)
 		recreated, ok := errors.AsType[*recreatedError](err)

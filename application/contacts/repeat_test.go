@@ -1,6 +1,7 @@
 package contacts_test
 
 import (
+	"context"
 	"reflect"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"feedbox/application/command"
 	"feedbox/application/contacts"
 	"feedbox/application/mediator"
+	"feedbox/domain/contact"
+	"feedbox/domain/event"
 )
 
 // A repeat is read with the session token of the failed create. With the client's token, a
@@ -99,5 +102,34 @@ func TestEveryFieldIsPartOfRequestHash(t *testing.T) {
 	}
 	if len(creates) < 10 || len(patches) != 10 || out.Replayed {
 		t.Errorf("%d fields of a creation and %d of a patch were tried", len(creates), len(patches))
+	}
+}
+
+type outbox struct{ actions []string }
+
+func (o *outbox) Add(_ context.Context, e event.Event) error {
+	o.actions = append(o.actions, e.Action())
+	return nil
+}
+
+func TestEveryContactEventReachesOutboxOnce(t *testing.T) {
+	t.Parallel()
+	m := mediator.New()
+	contacts.SubscribeEvents(m)
+	for _, e := range []event.Event{
+		contact.ContactCreatedEvent{},
+		contact.ContactNameUpdatedEvent{},
+		contact.ContactDescriptionUpdatedEvent{},
+		contact.ContactEmailUpdatedEvent{},
+		contact.ContactCompanyUpdatedEvent{},
+		contact.ContactDeletedEvent{},
+	} {
+		var box outbox
+		if err := m.Publish(t.Context(), &box, e); err != nil {
+			t.Errorf("%T: %v", e, err)
+		}
+		if len(box.actions) != 1 || box.actions[0] != e.Action() {
+			t.Errorf("%T: the outbox holds %v", e, box.actions)
+		}
 	}
 }

@@ -33,6 +33,10 @@ asks for a reason first; the log records operator and reason.`,
 			if err := joinFaults(err, config.WithoutBroker(relayErr)); err != nil {
 				return err
 			}
+			relay, err = p.chosen(cmd, relay)
+			if err != nil {
+				return err
+			}
 			return p.serveConsole(cmd.Context(), cfg, relay, actions)
 		},
 	}

@@ -29,15 +29,16 @@ type program struct {
 	environ     []string // NAME=value
 	style       console.Style
 	consumer    string // whose parked events a command acts on; "" for the relay's
+	container   string // of those of the relay, on which a command acts; "" for the first one
 }
 
 // run executes one command line and returns its exit code; see exitCode.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, environ []string) int {
 	p := &program{in: in, out: out, errOut: errOut, environ: environ, style: console.NewStyle(out, console.NoColour(environ))}
 	root := group("feedbox", "Contacts with a transactional outbox on Azure Cosmos DB and Service Bus",
-		p.apiCommand(), p.relayCommand(), p.pushCommand(), p.feedCommand(), p.consoleCommand(),
-		p.lagCommand(), p.eventsCommand(), p.leasesCommand(), p.parkedCommand(), p.deadLettersCommand(), p.replayCommand(),
-		p.doctorCommand(), p.planCommand(), p.configCommand(), p.migrateCommand(), p.openAPICommand(),
+		p.apiCommand(), p.relayCommand(), p.pushCommand(), p.feedCommand(), p.ofContainer(p.consoleCommand()),
+		p.ofContainer(p.lagCommand()), p.ofContainer(p.eventsCommand()), p.ofContainer(p.leasesCommand()), p.ofContainer(p.parkedCommand()), p.deadLettersCommand(), p.ofContainer(p.replayCommand()),
+		p.ofContainer(p.doctorCommand()), p.planCommand(), p.configCommand(), p.migrateCommand(), p.openAPICommand(),
 	)
 	root.Long = `Contacts with a transactional outbox on Azure Cosmos DB and Service Bus.
 

@@ -42,6 +42,9 @@ func (p *program) operate(cmd *cobra.Command, needsBroker bool, limit duration, 
 	if !needsBroker {
 		err = config.WithoutBroker(err)
 	}
+	if err == nil {
+		cfg, err = p.chosen(cmd, cfg)
+	}
 	if err != nil {
 		return err
 	}
@@ -62,6 +65,30 @@ func (p *program) operate(cmd *cobra.Command, needsBroker bool, limit duration, 
 		err = do(ctx, cfg, o)
 	}
 	return advise(errors.Join(err, o.Close(ctx)))
+}
+
+// ofContainer adds the choice of a container to a command, or to all below it.
+func (p *program) ofContainer(cmd *cobra.Command) *cobra.Command {
+	cmd.PersistentFlags().StringVar(&p.container, "container", "", "one of FEEDBOX_RELAY_CONTAINERS (default FEEDBOX_COSMOS_CONTAINER)")
+	return cmd
+}
+
+// chosen returns the configuration for the chosen container. It names the others if none was chosen,
+// because the answer does not cover them.
+func (p *program) chosen(cmd *cobra.Command, cfg *config.Relay) (*config.Relay, error) {
+	all := cfg.Containers()
+	one, err := cfg.Of(p.container)
+	if err != nil {
+		return nil, usage(cmd, fmt.Errorf("--container: %w", err))
+	}
+	if p.container == "" && len(all) > 1 {
+		var others []string
+		for _, other := range all[1:] {
+			others = append(others, other.Cosmos.Container)
+		}
+		_, _ = fmt.Fprintf(p.errOut, "container %s; not of %s (--container)\n", one.Cosmos.Container, strings.Join(others, ", "))
+	}
+	return one, nil
 }
 
 // advise adds a next step to an error that has none.

@@ -489,8 +489,8 @@ func TestPushTreatsFailuresByAction(t *testing.T) {
 			}
 			got := p.await(t, 5+n)
 			delete(got, "others")
-			// The first failure counts if another event was accepted during its request.
-			if text := fmt.Sprint(got); text != "map[contacts:[contacts-1] orders:[orders-1 orders-3] views:[views-1 views-3]]" || attempts.Load() < 2 || attempts.Load() > 3 {
+			// A failure counts if another event was accepted during its request, so there may be more attempts.
+			if text := fmt.Sprint(got); text != "map[contacts:[contacts-1] orders:[orders-1 orders-3] views:[views-1 views-3]]" || attempts.Load() < 2 {
 				t.Errorf("received %s, %d attempts of orders-2", text, attempts.Load())
 			}
 			parked, err := Operator(mustRelay(t, account), Params{Log: slog.New(slog.DiscardHandler)})

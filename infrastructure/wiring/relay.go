@@ -2,7 +2,9 @@ package wiring
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"go.uber.org/fx"
@@ -26,12 +28,18 @@ func Relay(cfg *config.Relay, p Params) fx.Option {
 			func(lc fx.Lifecycle) (*telemetry.Telemetry, error) {
 				return p.telemetry(lc, "feedbox-relay", cfg.Instance)
 			},
-			func(lc fx.Lifecycle, needs monitor.Dependencies) (relayport.Store, error) {
-				s, err := store.open(p, cfg, use{note: needs[store.name()].Note, poll: true})
-				if s.Close != nil {
-					lc.Append(fx.StopHook(s.Close))
+			func(lc fx.Lifecycle, needs monitor.Dependencies) (all []relayport.Store, err error) {
+				for _, one := range cfg.Containers() {
+					s, err := store.open(p, one, use{note: needs[store.name()].Note, poll: true})
+					if s.Close != nil {
+						lc.Append(fx.StopHook(s.Close))
+					}
+					if err != nil {
+						return nil, err
+					}
+					all = append(all, s.Store)
 				}
-				return s.Store, err
+				return all, nil
 			},
 			func(lc fx.Lifecycle) (relayport.Broker, error) {
 				b, err := broker.open(p, cfg, cfg.Instance)
@@ -40,34 +48,79 @@ func Relay(cfg *config.Relay, p Params) fx.Option {
 				}
 				return b.Broker, err
 			},
-			newRelay,
+			newRelays,
 		),
 		fx.Invoke(runRelay),
 	)
 }
 
-func newRelay(cfg *config.Relay, store relayport.Store, broker relayport.Broker, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) (*relayservice.Service, error) {
-	return relayservice.New(store, broker, &relayservice.Options{
-		Processor:    cfg.Processor,
-		Instance:     cfg.Instance,
-		Start:        start(cfg.Start),
-		Expiry:       cfg.Lease.Expiry,
-		Renew:        cfg.Lease.Renew,
-		Acquire:      cfg.Lease.Acquire,
-		MaxItems:     cfg.MaxItems,
-		PollBusy:     cfg.PollBusy,
-		PollMin:      cfg.PollMin,
-		PollMax:      cfg.PollMax,
-		DrainTimeout: cfg.DrainTimeout,
-		WaitLimit:    config.WaitLimit,
-		ParkedPoll:   cfg.ParkedPoll,
-		EventTTL:     cfg.EventTTL,
-		Logger:       log,
-		Meters:       t.Meters,
-		Tracers:      t.Exported(),
-		Needs:        needs,
-		WrapLeases:   withFailpoints,
-		Observer:     failpoints(),
+// relays are the services of a process, one for each container.
+type relays []*relayservice.Service
+
+func newRelays(cfg *config.Relay, stores []relayport.Store, broker relayport.Broker, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) (all relays, err error) {
+	siblings := &changefeed.Siblings{}
+	for i, one := range cfg.Containers() {
+		o := relayservice.Options{
+			Processor:    cfg.Processor,
+			Instance:     cfg.Instance,
+			Siblings:     siblings,
+			Start:        start(cfg.Start),
+			Expiry:       cfg.Lease.Expiry,
+			Renew:        cfg.Lease.Renew,
+			Acquire:      cfg.Lease.Acquire,
+			MaxItems:     cfg.MaxItems,
+			PollBusy:     cfg.PollBusy,
+			PollMin:      cfg.PollMin,
+			PollMax:      cfg.PollMax,
+			DrainTimeout: cfg.DrainTimeout,
+			WaitLimit:    config.WaitLimit,
+			ParkedPoll:   cfg.ParkedPoll,
+			EventTTL:     cfg.EventTTL,
+			Logger:       log,
+			Meters:       t.Meters,
+			Tracers:      t.Exported(),
+			Needs:        needs,
+			WrapLeases:   withFailpoints,
+			Observer:     failpoints(),
+		}
+		if len(stores) > 1 {
+			o.Container = one.Cosmos.Container
+		}
+		relay, err := relayservice.New(stores[i], broker, &o)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, relay)
+	}
+	return all, nil
+}
+
+// each calls do for all relays at once, and joins the errors.
+func (r relays) each(do func(relay *relayservice.Service) error) error {
+	errs := make([]error, len(r))
+	var calls sync.WaitGroup
+	for i, relay := range r {
+		calls.Go(func() { errs[i] = do(relay) })
+	}
+	calls.Wait()
+	return errors.Join(errs...)
+}
+
+func (r relays) verify(ctx context.Context) error {
+	return r.each(func(relay *relayservice.Service) error { return relay.Verify(ctx) })
+}
+
+func (r relays) ready() error {
+	return r.each(func(relay *relayservice.Service) error { return relay.Ready() })
+}
+
+// run relays until ctx ends or one of them does.
+func (r relays) run(ctx context.Context) error {
+	all, stop := context.WithCancel(ctx)
+	defer stop()
+	return r.each(func(relay *relayservice.Service) error {
+		defer stop()
+		return relay.Relay(all)
 	})
 }
 
@@ -83,13 +136,13 @@ func start(s config.Start) changefeed.Start {
 	}
 }
 
-// runRelay verifies the store before the relay acquires its first lease.
-func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, p Params, relay *relayservice.Service, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
+// runRelay verifies the stores before a relay acquires its first lease.
+func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, p Params, all relays, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
 	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, AllowedHosts: allowedHosts(cfg.AllowedHosts, cfg.OpsListen, false), Dependencies: dependencies(needs), Ready: func(context.Context) error {
-		return relay.Ready()
+		return all.ready()
 	}})
 	runOps(lc, down, log, ops, p.Sockets)
-	lc.Append(fx.StartHook(relay.Verify))
-	background(lc, down, log, "relay", relay.Relay)
+	lc.Append(fx.StartHook(all.verify))
+	background(lc, down, log, "relay", all.run)
 	lc.Append(fx.StopHook(ops.Drain))
 }

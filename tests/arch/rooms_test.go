@@ -32,7 +32,7 @@ var rooms = []room{
 	{"ownership", []string{"keeper", "keeper_change", "reconcile", "fence", "split"}},
 	{"plan", []string{"balancer", "tiling", "lease", "lease_document", "lease_members", "lease_ahead", "term"}},
 	{"contract", []string{
-		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "errors", "clock", "feedrange", "ids", "log", "deadline",
+		"doc", "env", "options", "start", "handler", "answer", "observer", "feed", "errors", "clock", "feedrange", "ids", "log", "deadline", "siblings",
 	}},
 }
 

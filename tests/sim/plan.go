@@ -57,7 +57,7 @@ func NewPlan(seed uint64, length time.Duration) *Plan {
 	}}
 	t := &p.Topology
 	if seed%3 != 0 { // not drawn, so that the plans of existing seeds do not change
-		t.Shops, t.OrdersApart = 1, seed%3 == 2
+		t.Shops, t.OrdersApart, t.OneRelay = 1, seed%3 == 2, seed%6 == 5
 	}
 	t.Parking = seed%2 == 0 // in half of the seeds, because it doubles the processor time of a seed
 	if rnd.IntN(3) == 0 {
@@ -92,7 +92,7 @@ func (p *Plan) shopFaults(length time.Duration) (faults []Fault) {
 	}
 	rnd := rand.New(rand.NewPCG(p.Seed, 2000))
 	kinds := []string{"crash-shop"}
-	if p.Topology.OrdersApart {
+	if p.Topology.OrdersApart && !p.Topology.OneRelay {
 		kinds = append(kinds, "crash-shoprelay")
 	}
 	for at := 10 * time.Second; at < length-5*time.Second; at += time.Duration(rnd.ExpFloat64() * float64(30*time.Second)) {
@@ -153,9 +153,9 @@ func (p *Plan) count(kind string) int {
 func (p *Plan) String() string {
 	var b strings.Builder
 	t := p.Topology
-	fmt.Fprintf(&b, "seed %d, %s: %d APIs, %d relays, %d consumers of %d sessions, %d partitions, on disk %t, lease expiry %s, poll %s, %d items a page, pack %t, stale reads %s, event TTL %s; %d writers, pace %s, %d shops, orders apart %t, parking %t",
+	fmt.Fprintf(&b, "seed %d, %s: %d APIs, %d relays, %d consumers of %d sessions, %d partitions, on disk %t, lease expiry %s, poll %s, %d items a page, pack %t, stale reads %s, event TTL %s; %d writers, pace %s, %d shops, orders apart %t, one relay %t, parking %t",
 		p.Seed, p.Length, t.APIs, t.Relays, t.Consumers, t.Sessions, t.Partitions, t.OnDisk, t.LeaseExpiry, t.PollMin, t.MaxItems, t.PackKeys,
-		t.StaleReads.Round(time.Millisecond), t.EventTTL, p.Load.Writers, p.Load.Pace.Round(time.Millisecond), t.Shops, t.OrdersApart, t.Parking)
+		t.StaleReads.Round(time.Millisecond), t.EventTTL, p.Load.Writers, p.Load.Pace.Round(time.Millisecond), t.Shops, t.OrdersApart, t.OneRelay, t.Parking)
 	for _, f := range p.Faults {
 		fmt.Fprintf(&b, "\n\t%s", f)
 	}

@@ -122,6 +122,45 @@ func TestEventContract(t *testing.T) {
 	}
 }
 
+func TestContainersOfARelay(t *testing.T) {
+	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_RELAY_CONTAINERS=orders/orders-leases/orders-parked, bills/b-l/b-p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, one := range relay.Containers() {
+		names = append(names, one.Cosmos.Container+" "+one.Cosmos.Leases+" "+one.Cosmos.Parked)
+	}
+	if got := strings.Join(names, ", "); got != "data leases parked, orders orders-leases orders-parked, bills b-l b-p" {
+		t.Errorf("the relay reads %s", got)
+	}
+	for name, want := range map[string]string{"": "parked", "data": "parked", "bills": "b-p"} {
+		if one, err := relay.Of(name); err != nil || one.Cosmos.Parked != want {
+			t.Errorf("container %q: %+v, %v", name, one, err)
+		}
+	}
+	if _, err := relay.Of("other"); err == nil || err.Error() != `the relay reads no container "other"; it reads data, orders, bills` {
+		t.Errorf("a container that it does not read: %v", err)
+	}
+	for value, want := range map[string]string{
+		"orders":                      `"orders" is not DATA/LEASES/PARKED`,
+		"orders/l/":                   `"orders/l/" is not DATA/LEASES/PARKED`,
+		"orders/l/p/x":                `is not DATA/LEASES/PARKED`,
+		"orders/l/p,":                 `"" is not DATA/LEASES/PARKED`,
+		"data/l/p":                    `the container "data" has two purposes`,
+		"orders/leases/p":             `the container "leases" has two purposes`,
+		"orders/l/l":                  `the container "l" has two purposes`,
+		"orders/l/p,bills/b-leases/p": `the container "p" has two purposes`,
+	} {
+		if _, err := config.LoadRelay(relayEnviron("FEEDBOX_RELAY_CONTAINERS=" + value)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", value, err, want)
+		}
+	}
+	if _, err := config.LoadRelay(relayEnviron("FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL=postgres://u:p@localhost/d?sslmode=disable", "FEEDBOX_RELAY_CONTAINERS=orders/l/p")); err == nil || !strings.Contains(err.Error(), "the store postgres has no containers") {
+		t.Errorf("with PostgreSQL: %v", err)
+	}
+}
+
 func TestStart(t *testing.T) {
 	for text, want := range map[string]config.Start{
 		"beginning":                 {},

@@ -39,6 +39,8 @@ type Relay struct {
 	// EventTTL is the lifetime that the API gives to events; the relay warns
 	// when unsent events approach it.
 	EventTTL time.Duration `env:"EVENT_TTL" envDefault:"240h" min:"1m" max:"87600h" doc:"lifetime of event documents; an event not sent by then is lost"`
+	// More is of Containers.
+	More []string `env:"RELAY_CONTAINERS" doc:"other containers of FEEDBOX_COSMOS_DATABASE that the relay reads, too, such as those of other kinds of aggregates: DATA/LEASES/PARKED, separated by commas; give all relays the same list"`
 	// Feed is FeedLatest or FeedVersions. With FeedVersions EventTTL is FeedRetention.
 	Feed           string        `env:"COSMOS_FEED" envDefault:"latest" oneof:"latest|versions" doc:"change feed of Cosmos DB: latest versions of documents, or all versions and deletes, from which an event can be read after it has expired; that needs continuous backup and has no beginning"`
 	FeedRetention  time.Duration `env:"COSMOS_FEED_RETENTION" envDefault:"168h" min:"1m" max:"168h" doc:"how long the feed of all versions keeps an event: the retention of the continuous backup, at most 7 days; an event not sent by then is lost, and FEEDBOX_EVENT_TTL is without effect on the relay"`
@@ -67,6 +69,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 	if c.Store.Kind == StoreCosmos {
 		checkContainers(report, c.Cosmos)
 	}
+	checkMore(report, c)
 	checkStart(report, "FEEDBOX_RELAY_START", c.Start)
 	c.deriveFeed(report)
 	switch c.Broker.Kind {

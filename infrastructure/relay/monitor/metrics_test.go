@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -169,6 +170,35 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 	}
 	if strings.Contains(text, "not used yet") {
 		t.Error("a dependency that was not used yet has a series, as if it were known to be up or down")
+	}
+}
+
+// The gauges of several containers of one process do not replace each other.
+func TestParkedGaugeNamesItsContainer(t *testing.T) {
+	t.Parallel()
+	reader := sdkmetric.NewManualReader()
+	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	for container, keys := range map[string]int{"data": 1, "orders": 2} {
+		g := &ParkedGauge{Lot: &gates{all: make([]relay.Gate, keys)}, Every: time.Minute, Log: slog.New(slog.DiscardHandler), Container: container}
+		if err := g.Register(meters); err != nil {
+			t.Fatal(err)
+		}
+		g.count(t.Context())
+	}
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int64{}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		for _, p := range m.Data.(metricdata.Gauge[int64]).DataPoints {
+			if container, _ := p.Attributes.Value("container"); m.Name == "outbox.parked.keys" {
+				found[container.AsString()] = p.Value
+			}
+		}
+	}
+	if !maps.Equal(found, map[string]int64{"data": 1, "orders": 2}) {
+		t.Errorf("parked keys by container: %v", found)
 	}
 }
 

@@ -22,8 +22,9 @@ type ParkedGauge struct {
 	Lot interface {
 		Gates(ctx context.Context) ([]relay.Gate, error)
 	}
-	Every time.Duration
-	Log   *slog.Logger
+	Every     time.Duration
+	Log       *slog.Logger
+	Container string // whose keys; "" if the process has one container
 
 	last atomic.Pointer[parkedCount] // nil before the first answer
 }
@@ -39,15 +40,20 @@ func (g *ParkedGauge) Register(meters metric.MeterProvider) error {
 	keys, err1 := meter.Int64ObservableGauge("outbox.parked.keys", metric.WithUnit("{key}"), metric.WithDescription("parked keys; every relay reports the total"))
 	events, err2 := meter.Int64ObservableGauge("outbox.parked.waiting", metric.WithUnit("{event}"), metric.WithDescription("events of parked keys; every relay reports the total"))
 	unknown, err3 := meter.Int64ObservableGauge("outbox.parked.unknown", metric.WithUnit("{relay}"), metric.WithDescription("1 while the number of parked keys is unknown, with the reason"))
+	var of []attribute.KeyValue
+	if g.Container != "" {
+		of = append(of, attribute.String("container", g.Container))
+	}
+	container := metric.WithAttributes(of...)
 	_, err4 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		switch last := g.last.Load(); {
 		case last == nil:
-			o.ObserveInt64(unknown, 1, metric.WithAttributes(attribute.String("reason", "starting")))
+			o.ObserveInt64(unknown, 1, container, metric.WithAttributes(attribute.String("reason", "starting")))
 		case time.Since(last.at) >= 3*g.Every:
-			o.ObserveInt64(unknown, 1, metric.WithAttributes(attribute.String("reason", "failed")))
+			o.ObserveInt64(unknown, 1, container, metric.WithAttributes(attribute.String("reason", "failed")))
 		default:
-			o.ObserveInt64(keys, last.keys)
-			o.ObserveInt64(events, last.events)
+			o.ObserveInt64(keys, last.keys, container)
+			o.ObserveInt64(events, last.events, container)
 		}
 		return nil
 	}, keys, events, unknown)

@@ -20,6 +20,12 @@ type Options struct {
 	// Processor names the lease set; relays with the same name share the work. Default
 	// "feedbox".
 	Processor string
+	// Container names the container in metrics and in the log, if a process has a Service for each of
+	// several. Default: not named.
+	Container string
+	// Siblings are the Services of this process for other containers, which share the leases of all with
+	// it; see changefeed.Siblings. Default: none.
+	Siblings *changefeed.Siblings
 	// Instance names this relay in the leases. Give each relay its own, also those of one
 	// process; two with the same name still share the work and log an error. Default: the host
 	// name and eight random digits, as that of feedbox relay. A library reads no environment,
@@ -90,6 +96,9 @@ func (o *Options) withDefaults(store *relayport.Store, broker *relayport.Broker)
 	}
 	if given.Logger == nil {
 		given.Logger = slog.Default()
+	}
+	if given.Container != "" {
+		given.Logger = given.Logger.With(slog.String("container", given.Container))
 	}
 	if given.Meters == nil {
 		given.Meters = noop.NewMeterProvider()

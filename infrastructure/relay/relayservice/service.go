@@ -64,7 +64,7 @@ func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, 
 // assemble builds the parts between the feed and the publisher.
 func (s *Service) assemble(metrics *monitor.Metrics, broker *relayport.Broker) error {
 	log, lot := s.options.Logger, s.store.Parked
-	s.parked = &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log}
+	s.parked = &monitor.ParkedGauge{Lot: lot, Every: heartbeat, Log: log, Container: s.options.Container}
 	publisher := monitor.Traced(s.publisher, s.options.Tracers, broker.System, broker.Destination)
 	r, err := relay.New(s.store.Decoder, metrics.Timed(publisher, time.Now), &relay.Options{
 		Shards: broker.Shards, ShardOf: broker.ShardOf, Parked: lot, Now: time.Now, Observer: metrics.Hooks(s.options.Needs[broker.Name].Pauses(monitor.RelayLog(log)), time.Now),
@@ -87,6 +87,7 @@ func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*chang
 	return changefeed.New(s.store.Feed, o.WrapLeases(s.store.Leases), h, &changefeed.Options{
 		Processor:    o.Processor,
 		Host:         o.Instance,
+		Siblings:     o.Siblings,
 		Start:        o.Start,
 		Expiry:       o.Expiry,
 		Renew:        o.Renew,

@@ -120,9 +120,12 @@ func (p *process) main(ctx context.Context, n *nic, instance string) error {
 	case "api":
 		return p.w.runAPI(ctx, n, p.name, log)
 	case "relay":
-		return p.w.runRelay(ctx, n, p.w.outboxes[0], instance, log)
+		if p.w.topology.OneRelay {
+			return p.w.runRelay(ctx, n, p.w.outboxes, instance, log)
+		}
+		return p.w.runRelay(ctx, n, p.w.outboxes[:1], instance, log)
 	case "shoprelay":
-		return p.w.runRelay(ctx, n, p.w.orders(), instance, log)
+		return p.w.runRelay(ctx, n, []outbox{p.w.orders()}, instance, log)
 	case "shop":
 		return p.w.runShop(ctx, n, p.name)
 	default:
@@ -189,9 +192,13 @@ func run(ctx context.Context, part fx.Option) error {
 	return wiring.Run(running, app, func() { forget = context.AfterFunc(ctx, cancel) })
 }
 
-func (w *World) runRelay(ctx context.Context, n *nic, o outbox, instance string, log *slog.Logger) error {
+func (w *World) runRelay(ctx context.Context, n *nic, outboxes []outbox, instance string, log *slog.Logger) error {
 	t := w.topology
-	cfg, err := config.LoadRelay(w.environ(o,
+	var more []string
+	for _, o := range outboxes[1:] {
+		more = append(more, o.more())
+	}
+	cfg, err := config.LoadRelay(w.environ(outboxes[0], "FEEDBOX_RELAY_CONTAINERS="+strings.Join(more, ","),
 		"FEEDBOX_INSTANCE="+instance, "FEEDBOX_SERVICEBUS_TOPIC="+Topic, "FEEDBOX_SERVICEBUS_CONNECTION_STRING="+w.Bus().ConnectionString(),
 		fmt.Sprint("FEEDBOX_SERVICEBUS_PACK_KEYS=", t.PackKeys), "FEEDBOX_LEASE_EXPIRY="+t.LeaseExpiry.String(),
 		"FEEDBOX_RELAY_POLL_MIN="+t.PollMin.String(), "FEEDBOX_RELAY_POLL_MAX="+t.PollMax.String(), fmt.Sprint("FEEDBOX_RELAY_MAX_ITEMS=", t.MaxItems),
@@ -201,9 +208,11 @@ func (w *World) runRelay(ctx context.Context, n *nic, o outbox, instance string,
 	}
 	transport := w.transport(n)
 	defer transport.CloseIdleConnections()
-	recorded := fx.Decorate(func(s relayport.Store) relayport.Store {
-		s.Leases = w.steps[o.leases].Store(instance, func() (own, wall time.Time) { return time.Now(), time.Now() }, s.Leases)
-		return s
+	recorded := fx.Decorate(func(all []relayport.Store) []relayport.Store {
+		for i, o := range outboxes {
+			all[i].Leases = w.steps[o.leases].Store(instance, func() (own, wall time.Time) { return time.Now(), time.Now() }, all[i].Leases)
+		}
+		return all
 	})
 	return run(ctx, fx.Options(wiring.Relay(cfg, wiring.Params{
 		Log: log, CosmosTransport: &http.Client{Transport: transport}, ServiceBusDial: n.dialBus,

@@ -15,6 +15,9 @@ type Topology struct {
 	// OrdersApart keeps orders in their own container with their own relays. Default: in
 	// that of contacts.
 	OrdersApart bool
+	// OneRelay, with OrdersApart, lets the relays of contacts read the container of orders, too. Default:
+	// each has relays of its own.
+	OneRelay bool
 	// Partitions is the number of physical partitions of the data container. Default 2.
 	Partitions int
 	// Throughput is the request units per second of each container. Default: no limit.
@@ -86,10 +89,17 @@ type outbox struct{ data, leases, parked, relays string }
 func outboxesOf(t Topology) []outbox {
 	all := []outbox{{Data, Leases, Parked, "relay"}}
 	if t.OrdersApart {
-		all = append(all, outbox{Orders, OrdersLeases, OrdersParked, "shoprelay"})
+		relays := "shoprelay"
+		if t.OneRelay {
+			relays = "relay"
+		}
+		all = append(all, outbox{Orders, OrdersLeases, OrdersParked, relays})
 	}
 	return all
 }
+
+// more is an entry of FEEDBOX_RELAY_CONTAINERS.
+func (o outbox) more() string { return o.data + "/" + o.leases + "/" + o.parked }
 
 // environ returns the environment of processes that use the outbox.
 func (o outbox) environ() []string {

@@ -108,7 +108,7 @@ func New(t testing.TB, seed uint64, topology Topology) *World {
 	}
 	w.shops.acked, w.shops.unknown = map[string]int{}, map[string]int{}
 	kinds := map[string]int{"api": w.topology.APIs, "relay": w.topology.Relays, "consumer": w.topology.Consumers, "shop": w.topology.Shops}
-	if w.topology.OrdersApart {
+	if w.topology.OrdersApart && !w.topology.OneRelay {
 		kinds["shoprelay"] = 2
 	}
 	for kind, n := range kinds {

@@ -77,13 +77,17 @@ func TestLateRequestsToParkRepeatNoEvent(t *testing.T) {
 	})
 }
 
-// Contacts and orders share a container and its relays, or each have their own. They share the
-// topic and its consumers.
+// Contacts and orders share a container and its relays, or each have their own, or share the relays. They
+// share the topic and its consumers.
 func TestContactsAndOrdersShareTopic(t *testing.T) {
-	for name, apart := range map[string]bool{"one container": false, "two containers": true} {
+	for name, topology := range map[string]world.Topology{
+		"one container": {}, "two containers": {OrdersApart: true}, "two containers, one relay": {OrdersApart: true, OneRelay: true},
+	} {
 		t.Run(name, func(t *testing.T) {
 			world.Bubble(t, func(t *testing.T) {
-				w := world.New(t, 3, world.Topology{OnDisk: true, Shops: 1, OrdersApart: apart})
+				apart := topology.OrdersApart
+				topology.OnDisk, topology.Shops = true, 1
+				w := world.New(t, 3, topology)
 				w.StartLoad(world.LoadOptions{})
 				for _, name := range slices.Concat(w.Kind("relay"), w.Kind("shoprelay"), w.Kind("shop")) {
 					w.Sleep(10 * time.Second)

@@ -1,0 +1,63 @@
+package changefeed
+
+import "sync"
+
+// Siblings are the processors of one process that read several containers, such as those of several
+// kinds of aggregates. Pass one value to all of them (Options.Siblings), and make them with New in the
+// same order on every host. Each set of leases is shared evenly, give or take a lease. With Siblings the
+// sum of all sets is so, too. Without them the hosts that start first keep all leases of sets that are
+// smaller than the fleet.
+//
+//	set 1   4 leases  ───▶  A 2, B 1, C 1   the remainder goes to the hosts that have the most already
+//	set 2   1 lease   ───▶  B 1             ... to those that are due the fewest of the sets before
+//	set 3   1 lease   ───▶  C 1
+//
+// What a host is due of a set depends only on the sets before it, so that two sets cannot wait for
+// each other. Each process computes it from its own listings; where two differ, the ETags decide.
+//
+// The zero value is ready. It is safe for concurrent use, and must not be copied.
+type Siblings struct {
+	mu  sync.Mutex // guards due
+	due []map[string]int
+}
+
+// join adds a set and returns its place.
+func (s *Siblings) join() int {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due = append(s.due, nil)
+	return len(s.due) - 1
+}
+
+// note records how many leases of a set each host is due; nil for a set that is not processed.
+func (s *Siblings) note(place int, due map[hostKey]int) {
+	if s == nil {
+		return
+	}
+	names := make(map[string]int, len(due))
+	for h, n := range due {
+		names[h.name()] += n
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.due[place] = names
+}
+
+// before returns how many leases of the sets before a place each host is due, by its name.
+func (s *Siblings) before(place int) map[string]int {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sum := map[string]int{}
+	for _, due := range s.due[:place] {
+		for name, n := range due {
+			sum[name] += n
+		}
+	}
+	return sum
+}
