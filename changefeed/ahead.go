@@ -41,7 +41,7 @@ func (f *flow) skip(item *Item) bool {
 		f.unordered, f.past.LSN = true, 0
 	}
 	f.high = max(f.high, item.LSN)
-	if item.LSN > f.past.LSN {
+	if item.LSN > f.past.LSN || item.LSN <= 0 { // without an LSN its place is unknown
 		return false
 	}
 	if from, held := f.past.from[hashOf(f.keyOf(item))]; held && item.LSN >= from {

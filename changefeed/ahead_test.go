@@ -247,6 +247,46 @@ func TestRefusalsOfManyKeysAreCounted(t *testing.T) {
 	})
 }
 
+// The feed ends with that change. The record must not go back before the next owner has handled it.
+func TestRefusalsStayWhileTheLastChangeOfFormerWorkIsHandled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var again, handling atomic.Bool
+		for lsn := range 3 { // the second one is done, so the record is ahead of the checkpoint
+			w.feed.Put(memfeed.Document{Key: fmt.Sprint("key-", lsn+1), ID: fmt.Sprint(lsn + 1)})
+		}
+		h := changefeed.Each(func(ctx context.Context, item changefeed.Item) error {
+			switch {
+			case item.LSN == 2:
+				return nil
+			case item.LSN == 3 && again.Load():
+				handling.Store(true)
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return changefeed.Refuse(errNotNow)
+		})
+		o := &changefeed.Options{MaxItems: 1, MaxAttempts: -1}
+		held := func() map[int64]int {
+			refusals := map[int64]int{}
+			for _, k := range w.leases()[0].Ahead.Held {
+				refusals[k.LSN] = k.Refusals
+			}
+			return refusals
+		}
+		a := w.start("a", h, o)
+		eventually(t, time.Minute, "refused", func() bool { return len(w.leases()) == 1 && held()[1] > 0 && held()[3] > 0 })
+		a.stop()
+		again.Store(true)
+		w.start("b", h, o)
+		eventually(t, time.Minute, "the last change is with the handler", handling.Load)
+		time.Sleep(time.Minute)
+		if l := w.leases()[0]; l.Ahead.LSN != 3 || held()[3] == 0 {
+			t.Errorf("the record has %+v, want all that was done up to LSN 3 and the refusals of that change", l.Ahead)
+		}
+	})
+}
+
 // A time that has passed is an unknown time.
 func TestWaitUntilUnknownTimeIsNotCounted(t *testing.T) {
 	for name, until := range map[string]time.Time{"zero": {}, "past": time.Unix(1, 0)} {

@@ -373,6 +373,7 @@ func TestSpareAndAlone(t *testing.T) {
 		"a lease is free":                 {view: balanceView{hosts: []hostKey{"a"}, leases: owned("a", "")}},
 		"it is to be given one":           {view: balanceView{hosts: []hostKey{"a", "b"}, leases: owned("b", "b")}},
 		"a lease waits for it":            {view: balanceView{hosts: []hostKey{"a", "b"}, leases: append(owned("b"), balanceLease{id: "x", handoff: "a"})}},
+		"its one lease waits for it":      {view: balanceView{hosts: []hostKey{"a"}, leases: []balanceLease{{id: "x", handoff: "a"}}}},
 		"there are no leases yet":         {view: balanceView{hosts: []hostKey{"a"}}, spare: true},
 		"more hosts than leases, it owns": {view: balanceView{hosts: []hostKey{"a", "b", "c"}, leases: owned("a", "c")}},
 	} {

@@ -7,7 +7,8 @@ type trouble struct {
 	of       source
 	since    time.Time
 	failures int
-	stuck    bool // the observer was notified
+	stuck    bool      // the observer was notified
+	unread   time.Time // when reads began to fail, also those of former owners; zero: they do not
 }
 
 // source is the origin of trouble. Both may have some at once.
@@ -41,7 +42,7 @@ func (d *delivery) inheritTrouble() {
 	if !before.Failing.IsZero() {
 		since = since.Add(-max(0, d.opts.Now().Sub(before.Failing)))
 	}
-	d.trouble = trouble{of: ofReads | ofHandler, since: since, failures: before.Failures}
+	d.trouble = trouble{of: ofReads | ofHandler, since: since, failures: before.Failures, unread: since}
 }
 
 // noteFailure records a failed delivery or read. The lease changes under the same lock as
@@ -50,12 +51,16 @@ func (d *delivery) noteFailure(of source, err error) {
 	at, wall := d.clock.Now(), d.opts.Now()
 	d.state.Lock()
 	t := &d.trouble
+	began := at
+	if of == ofReads && !d.due.IsZero() {
+		began = d.due
+	}
+	if of == ofReads && t.unread.IsZero() {
+		t.unread = began
+	}
 	first := t.failures == 0
 	if first {
-		t.since = at
-		if of == ofReads && !d.due.IsZero() {
-			t.since = d.due
-		}
+		t.since = began
 	}
 	t.of |= of
 	t.failures++
@@ -83,6 +88,9 @@ func (d *delivery) noteSuccess(of source) {
 	d.state.Lock()
 	was := d.trouble.of
 	d.trouble.of &^= of
+	if of == ofReads {
+		d.trouble.unread = time.Time{}
+	}
 	over := was != 0 && d.trouble.of == 0
 	switch {
 	case over:

@@ -80,9 +80,9 @@ func TestSessionInheritsTrouble(t *testing.T) {
 		lease Lease
 		want  trouble
 	}{
-		"it failed":                     {Lease{Health: Retrying, Failing: now.Add(-30 * time.Second), Failures: 3}, trouble{of: ofReads | ofHandler, since: now.Add(-30 * time.Second), failures: 3}},
-		"since when is not known":       {Lease{Health: Retrying, Failures: 3}, trouble{of: ofReads | ofHandler, since: now, failures: 3}},
-		"by a clock that is ahead":      {Lease{Health: Stopped, Failing: now.Add(time.Hour), Failures: 1}, trouble{of: ofReads | ofHandler, since: now, failures: 1}},
+		"it failed":                     {Lease{Health: Retrying, Failing: now.Add(-30 * time.Second), Failures: 3}, trouble{of: ofReads | ofHandler, since: now.Add(-30 * time.Second), unread: now.Add(-30 * time.Second), failures: 3}},
+		"since when is not known":       {Lease{Health: Retrying, Failures: 3}, trouble{of: ofReads | ofHandler, since: now, unread: now, failures: 3}},
+		"by a clock that is ahead":      {Lease{Health: Stopped, Failing: now.Add(time.Hour), Failures: 1}, trouble{of: ofReads | ofHandler, since: now, unread: now, failures: 1}},
 		"an operator wants another try": {Lease{}, trouble{of: ofHandler}},
 	} {
 		_, e := newFaultyStore(t)
@@ -126,15 +126,18 @@ func TestLagBetweenSessions(t *testing.T) {
 		state lagState
 		want  figures
 	}{
-		"more is there":             {more, figures{4, time.Minute, true}},
-		"all was read":              {with(func(s *lagState) { s.readLSN = 10 }), figures{}},
-		"caught up":                 {with(func(s *lagState) { s.caughtUp = true }), figures{}},
-		"by a clock that is behind": {with(func(s *lagState) { s.lastTS = 2000 }), figures{4, 0, true}},
-		"nothing is known":          {lagState{}, figures{}},
-		"it cannot be read now":     {with(func(s *lagState) { s.err = errTest }), figures{4, time.Minute, false}},
+		"more is there":                {more, figures{4, time.Minute, true}},
+		"all was read":                 {with(func(s *lagState) { s.readLSN = 10 }), figures{}},
+		"caught up":                    {with(func(s *lagState) { s.caughtUp = true }), figures{}},
+		"by a clock that is behind":    {with(func(s *lagState) { s.lastTS = 2000 }), figures{4, 0, true}},
+		"nothing is known":             {lagState{}, figures{}},
+		"it cannot be read now":        {with(func(s *lagState) { s.err = errTest }), figures{4, time.Minute, false}},
+		"only the checkpoint is known": {with(func(s *lagState) { s.lastTS = 0 }), figures{4, 100 * time.Second, true}},
 	} {
 		_, e := newFaultyStore(t)
-		d, _ := e.owned(t, e.leaseOf(FullRange()))
+		lease := e.leaseOf(FullRange())
+		lease.ChangeTime = 900 // of the checkpoint, which is before the last read
+		d, _ := e.owned(t, lease)
 		d.lag = tt.state
 		got := d.lagIn(nil)
 		if (figures{got.Transactions, got.Age, got.Known}) != tt.want || got.ID != "p..-FF" {

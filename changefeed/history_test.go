@@ -96,6 +96,58 @@ func TestFailoverThatLosesChangesHoldsTheRangeForGood(t *testing.T) {
 	}
 }
 
+// A retry is no proof that the feed has the changes before the position. Reading on would skip the changes that
+// reuse the numbers of lost ones.
+func TestRetryKeepsTheEndOfTheFeedThatWasRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var end, failed atomic.Int64
+		end.Store(100) // of which 1 is a document
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call == 1 {
+				return change(1, "k"), nil
+			}
+			return &changefeed.Page{CaughtUp: true, EndLSN: end.Load()}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{Observer: &changefeed.Observer{ReadFailed: func(changefeed.ReadFailed) { failed.Add(1) }}})
+		time.Sleep(time.Minute)
+		end.Store(50)
+		eventually(t, time.Minute, "held", func() bool { return failed.Load() > 0 })
+		if err := w.operator().Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		before := failed.Load()
+		time.Sleep(time.Minute)
+		if l := w.leases()[0]; failed.Load() == before || l.Reached != 100 || l.Request.Retry {
+			t.Errorf("after the retry %d reads failed, and the lease is %+v; want the range held", failed.Load()-before, l)
+		}
+		stop()
+	})
+}
+
+// A read that fails says nothing about the end of the feed. Otherwise a loss would never be recorded while every
+// second read fails, and new changes would hide it.
+func TestFailedReadsDoNotHideALoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			switch {
+			case call == 1:
+				page := change(7, "k")
+				page.Term = "0:1"
+				return page, nil
+			case call%2 == 0:
+				return nil, errRead
+			}
+			return &changefeed.Page{CaughtUp: true, EndLSN: 5, Term: "0:2"}, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{RetryMax: 2 * time.Second})
+		eventually(t, time.Minute, "the loss is recorded", func() bool { l := w.leases(); return len(l) == 1 && l[0].Lost == 5 })
+		stop()
+	})
+}
+
 // A replica of the new region may be delayed for a moment. That is no loss.
 func TestDelayedReplicaAfterAFailoverIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -27,6 +27,9 @@ func TestBackoffGrowsIsCappedAndHeedsThrottling(t *testing.T) {
 			t.Errorf("pause %d is %s, want about %s", i, d, want)
 		}
 	}
+	if d := b.next(&ThrottledError{RetryAfter: time.Millisecond}); d < 16*time.Second {
+		t.Errorf("throttled for a millisecond after 7 failures, comes back after %s", d)
+	}
 	b.reset()
 	if d := b.next(&ThrottledError{RetryAfter: time.Minute}); d < time.Minute {
 		t.Errorf("throttled for a minute, comes back after %s", d)

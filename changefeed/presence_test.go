@@ -91,11 +91,12 @@ func TestFailedHeartbeatIsReportedAndRetried(t *testing.T) {
 }
 
 // Failed deletes are repeated once in a while.
+// a.0 is a former process of this host.
 func TestOldHeartbeatsAreDeleted(t *testing.T) {
 	d, p, c := newPresence(t)
 	expiry := p.opts.Expiry
 	var seen listing
-	for _, h := range []heartbeat{{Host: "a", Incarnation: "1"}, {Host: "b", Incarnation: "2"}, {Host: "c", Incarnation: "3", Spare: true}} {
+	for _, h := range []heartbeat{{Host: "a", Incarnation: "1"}, {Host: "a", Incarnation: "0"}, {Host: "b", Incarnation: "2"}, {Host: "c", Incarnation: "3", Spare: true}} {
 		d.putBody(t, p.ids.host(h.Host, h.Incarnation), h)
 		h.etag = d.records[p.ids.host(h.Host, h.Incarnation)].ETag
 		seen.hosts = append(seen.hosts, h)
@@ -109,12 +110,12 @@ func TestOldHeartbeatsAreDeleted(t *testing.T) {
 			t.Errorf("%s: there are %v, want %v", what, got, want)
 		}
 	}
-	look("not gone for long", 10*expiry-1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
+	look("not gone for long", 10*expiry-1, "p.host.a.0", "p.host.a.1", "p.host.b.2", "p.host.c.3")
 	d.fail["delete"] = errTest
-	look("it fails", 1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
+	look("it fails", 1, "p.host.a.0", "p.host.a.1", "p.host.b.2", "p.host.c.3")
 	d.expectEvents(t, "another host retries")
 	d.fail = map[string]error{}
-	look("tried just now", 30*expiry-1, "p.host.a.1", "p.host.b.2", "p.host.c.3")
+	look("tried just now", 30*expiry-1, "p.host.a.0", "p.host.a.1", "p.host.b.2", "p.host.c.3")
 	look("tried again", 1, "p.host.a.1", "p.host.c.3")
 	look("spare, not for long", 60*expiry-1, "p.host.a.1", "p.host.c.3")
 	look("spare, for long", 1, "p.host.a.1")

@@ -181,6 +181,13 @@ func TestRepeatedFailureIsLoggedOncePerMinute(t *testing.T) {
 		if n := strings.Count(out.String(), "\n"); n != 10 {
 			t.Errorf("a failure of 10 minutes is %d lines:\n%s", n, out.String())
 		}
+		out.Reset()
+		down := errors.New("dial: connection refused: 10.0.0.1") // of two servers on one machine
+		fail(1, down)
+		o.ReadFailed(changefeed.ReadFailed{Err: down})
+		if n := strings.Count(out.String(), "\n"); n != 2 {
+			t.Errorf("failures of two operations are %d lines:\n%s", n, out.String())
+		}
 	})
 }
 

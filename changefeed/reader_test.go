@@ -58,6 +58,25 @@ func TestSuccessfulReadResetsTheBackoff(t *testing.T) {
 	})
 }
 
+// Cosmos DB documents have an _lsn, but a feed may not know it. Nothing is known to be done before such a change.
+func TestChangeWithoutLSNIsDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call > 1 {
+				return &changefeed.Page{Continuation: `"page-0"`, CaughtUp: true}, nil
+			}
+			return change(0, "k"), nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		eventually(t, time.Minute, "the checkpoint has moved", func() bool { l := w.leases(); return len(l) == 1 && l[0].Continuation == `"page-0"` })
+		if n := w.got.count(); n != 1 {
+			t.Errorf("the checkpoint is after a change that was delivered %d times", n)
+		}
+		stop()
+	})
+}
+
 // The session has ended by the time the page arrives.
 func TestLatePageIsReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

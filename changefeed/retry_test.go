@@ -256,6 +256,68 @@ func TestFirstDeliveryThatSucceedsEndsThePause(t *testing.T) {
 	})
 }
 
+// Keys that are retried together may have failed a different number of times.
+func TestAttemptOfABatchIsTheHighestOfItsKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		due := time.Now().Add(time.Hour)
+		var failures, attempt atomic.Int32
+		w.feed.Put(memfeed.Document{Key: "a", ID: "first"})
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			for i := range b.Items {
+				switch {
+				case !time.Now().Before(due):
+					if attempt.CompareAndSwap(0, int32(b.Attempt)) && len(b.Items) != 2 { //nolint:gosec // small
+						t.Errorf("%d documents in the batch, want those of both keys", len(b.Items))
+					}
+					b.Answer(i, nil)
+				case failures.Add(1) < 4:
+					b.Answer(i, errNotNow)
+				default:
+					b.Answer(i, changefeed.WaitUntil(due, errNotNow))
+				}
+			}
+			return nil
+		}), nil)
+		eventually(t, time.Minute, "failed four times", func() bool { return failures.Load() == 4 })
+		w.feed.Put(memfeed.Document{Key: "b", ID: "second"})
+		eventually(t, 2*time.Hour, "handled", func() bool { return w.stored(2) })
+		if n := attempt.Load(); n != 5 {
+			t.Errorf("the batch is attempt %d, want 5", n)
+		}
+	})
+}
+
+// The pause after a call that failed as a whole is as long as a throttled handler asks, also for keys that are due.
+func TestThrottledCallRestsAsLongAsItAsks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var throttled atomic.Pointer[time.Time]
+		var early atomic.Int32
+		w.feed.Put(memfeed.Document{Key: "k", ID: "fails"})
+		w.start("a", changefeed.HandlerFunc(func(_ context.Context, b *changefeed.Batch) error {
+			since := throttled.Load()
+			switch {
+			case since == nil && idOf(&b.Items[0]) == "throttled":
+				now := time.Now()
+				throttled.Store(&now)
+				return &changefeed.ThrottledError{RetryAfter: time.Minute, Err: errNotNow}
+			case since == nil:
+				return errNotNow
+			case time.Since(*since) > 0 && time.Since(*since) < time.Minute:
+				early.Add(1)
+			}
+			return nil
+		}), &changefeed.Options{RetryMax: 2 * time.Second})
+		time.Sleep(20 * time.Second)
+		w.feed.Put(memfeed.Document{Key: "j", ID: "throttled"})
+		eventually(t, 5*time.Minute, "handled", func() bool { return w.stored(2) })
+		if n := early.Load(); n > 0 {
+			t.Errorf("%d calls within the minute that the handler asked for", n)
+		}
+	})
+}
+
 // When the document before it is done, it is at its first attempt.
 func TestLaterDocumentOfHeldKeyIsTriedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -67,12 +67,14 @@ func (d *delivery) reportUnread() {
 }
 
 // givesUp reports whether another host should try to read the range. If no host can, the lease
-// moves ever more rarely: an owner keeps it for as long as all owners before it together.
+// moves ever more rarely: an owner keeps it for as long as all owners before it together. Failures of
+// its handler do not count, because otherwise a host whose handler has failed for hours would keep a
+// range for hours that it cannot read.
 func (d *delivery) givesUp(now time.Time) bool {
 	d.state.Lock()
 	defer d.state.Unlock()
 	silent := d.unreadLocked(now)
-	return silent > 0 && (d.lag.err == nil || noReply(d.lag.err)) && 2*silent >= now.Sub(d.trouble.since)
+	return silent > 0 && (d.lag.err == nil || noReply(d.lag.err)) && 2*silent >= now.Sub(d.trouble.unread)
 }
 
 // noReply reports whether an error of a read means that the feed did not reply.

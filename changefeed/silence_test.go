@@ -81,6 +81,40 @@ func TestSilentReadsMoveTheLeaseToAnotherHost(t *testing.T) {
 	})
 }
 
+// The handlers have failed for hours when the reads of a host become silent. That is no reason to keep the range.
+func TestSilentReadsMoveTheLeaseOfAFailingHandler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		failing := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return errors.New("the broker is down") })
+		feeds := map[string]*mute{}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		defer func() { cancel(); running.Wait() }()
+		for _, name := range []string{"a", "b"} {
+			feeds[name] = &mute{Feed: w.feed}
+			p, err := changefeed.New(feeds[name], w.store, failing, &changefeed.Options{Host: name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			running.Go(func() { _ = p.Run(ctx) })
+			eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == 1 })
+		}
+		w.put(1, 1)
+		for _, hosts := range []string{"ab", "ba"} {
+			from, to := hosts[:1], hosts[1:]
+			time.Sleep(2 * time.Hour)
+			if l := w.leases()[0]; l.Owner != from || l.Health != changefeed.Retrying {
+				t.Fatalf("before the silence the lease is %+v", l)
+			}
+			feeds[from].silent.Store(true)
+			if took := eventually(t, time.Hour, "moved", func() bool { return w.owners()[to] == 1 }); took > 75*time.Second {
+				t.Errorf("the lease moved from %s to %s after %s", from, to, took)
+			}
+			feeds[from].silent.Store(false)
+		}
+	})
+}
+
 // The lag is unknown, and the owner tries again with a fresh session, at growing intervals.
 func TestSilentReadsOfTheOnlyHostAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -51,6 +51,31 @@ func TestWaitUntilDelaysRetryAndIsNotCounted(t *testing.T) {
 	})
 }
 
+// An outage says nothing about how soon a document can be retried after it.
+func TestWaitUntilDoesNotLengthenTheBackoff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var tries atomic.Int32
+		var failed, again time.Time
+		w.put(1, 1)
+		w.start("a", changefeed.Each(func(context.Context, changefeed.Item) error {
+			switch n := tries.Add(1); {
+			case n <= 20:
+				return changefeed.WaitUntil(time.Now().Add(time.Minute), errNotNow)
+			case n == 21:
+				failed = time.Now()
+				return errNotNow
+			}
+			again = time.Now()
+			return nil
+		}), nil)
+		eventually(t, time.Hour, "handled", func() bool { return w.stored(1) })
+		if d := again.Sub(failed); d > 200*time.Millisecond {
+			t.Errorf("retried %s after a failure, want the first pause", d)
+		}
+	})
+}
+
 // WaitUntil takes a time of Options.Now, not of Options.Clock.
 func TestWaitUntilUsesTheWallClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

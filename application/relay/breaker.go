@@ -101,7 +101,9 @@ func (j *breaker) endProbe() { <-j.probe }
 func (j *breaker) probing() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return &Error{Class: ClassOf(j.cause), Reason: ReasonOf(j.cause), NotBefore: j.now().Add(probeWait), Err: j.cause}
+	e := j.brokerError(j.cause)
+	e.NotBefore = j.now().Add(probeWait)
+	return e
 }
 
 // markAlone marks the groups whose last send failed, and returns their number of messages.
@@ -210,7 +212,7 @@ func (j *breaker) failures() int {
 }
 
 // brokerError turns the failure of a key into one of the broker. mu is held.
-func (j *breaker) brokerError(err error) error {
+func (j *breaker) brokerError(err error) *Error {
 	e := &Error{Class: ClassOf(err), Reason: ReasonOf(err), NotBefore: j.until, Err: err}
 	if e.Class == Refused {
 		e.Class, e.Err = Blocked, fmt.Errorf("refused for at least %d keys, and nothing accepted since: %w", minFailingKeys, err)

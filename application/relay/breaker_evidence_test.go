@@ -59,6 +59,8 @@ func TestKeyIsBlamedOnlyWithEvidence(t *testing.T) {
 		check("a message of the key was accepted", len(failed) != 1 || failed[0].Blamed, false)
 		b.fail = failing(errBusy, "a")
 		check("another key accepted since", blamed("x x4 4"), true)
+		b.fail = failing(errUnreachable, "a")
+		check("another reason of the same class", blamed(), true)
 		b.fail = failing(errNotAllowed, "a")
 		check("another class", blamed(), false)
 	})

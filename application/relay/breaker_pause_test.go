@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
 )
 
 // However many pages are waiting, an unavailable broker receives one key at a time, with growing
@@ -416,6 +417,44 @@ func TestProbeOfOneShardDelaysNoOtherPage(t *testing.T) {
 		}
 		close(release)
 		<-probe
+	})
+}
+
+// A shard that refuses all keys is paused because its set-up may be at fault. A key that encounters the probe of
+// another one must not lose an attempt, and its gate must not wait for an operator.
+func TestRefusalsOfAShardBlockKeysDuringItsProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release, silent := make(chan struct{}), false
+		mem := parkedtest.NewMemory()
+		r := newRelay(t, publisherFunc(func([]relay.Group) error {
+			if silent {
+				<-release
+			}
+			own := *errNotAllowed
+			return &own
+		}), twoShards(*withParked(mem, relay.Options{})))
+		parkWaiting(t, r, "b4")
+		for _, key := range []string{"b1", "b2", "b3"} {
+			r.Handle(t.Context(), relay.Ownership{}, changes(key+" y 1"))
+		}
+		silent = true
+		time.Sleep(10 * time.Second)
+		probe := make(chan []relay.Failure, 1)
+		go func() { probe <- r.Handle(t.Context(), relay.Ownership{}, changes("b1 y1 1")) }()
+		synctest.Wait()
+		want(t, "during the probe", classes(r.Handle(t.Context(), relay.Ownership{}, changes("b2 y2 1"))), "y2 blocked")
+		d, err := relay.NewDrainer(mem, &owner{}, r, relay.DrainOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.Drain(t.Context(), "b4"); relay.ClassOf(err) != relay.Blocked {
+			t.Errorf("the drain returned %v, want the fault of the broker", err)
+		}
+		if g := gateOf(t, mem, "b4"); !g.Closing.Auto || g.Attempts != 0 {
+			t.Errorf("the gate is %+v, want it to wait for the broker", g)
+		}
+		close(release)
+		want(t, "the probe", classes(<-probe), "y1 blocked")
 	})
 }
 

@@ -173,6 +173,28 @@ func TestWithdrawnIntentIsNotDroppedTwice(t *testing.T) {
 	})
 }
 
+// The owner parks an event when the drainer has sent all others. The gate must not open over it.
+func TestEventParkedBeforeTheGateIsReadIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		parkAll(t, r, "a", 1)
+		setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry})
+		parked := false
+		_ = reports(t, hooked{mem, func(_ context.Context, call string) error {
+			if call == "Gate" && !parked && len(parkedIDs(t, mem, "a")) == 0 {
+				parked = true
+				if failed := r.Handle(t.Context(), relay.Ownership{}, changes("a a2 2")); failed != nil {
+					t.Error(failed)
+				}
+			}
+			return nil
+		}}, &owner{}, b, relay.DrainOptions{})
+		want(t, "sent", b.got["a"], "a1", "a2")
+		want(t, "still parked", parkedIDs(t, mem, "a"))
+	})
+}
+
 // A skip removes only the named event. If it is not the first, an automatically closed gate stays
 // as it was.
 func TestSkipRemovesOnlyNamedEvent(t *testing.T) {

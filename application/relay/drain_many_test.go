@@ -162,6 +162,30 @@ func TestIntentDoesNotWaitForManyKeys(t *testing.T) {
 	})
 }
 
+// The key had its turn before, while it waited for the broker.
+func TestIntentOfATriedKeyDoesNotWaitForManyKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, mem := &broker{fail: failing(errBusy, "mine")}, parkedtest.NewMemory()
+		r := newRelay(t, b, withParked(mem, relay.Options{}))
+		parkWaiting(t, r, "mine")
+		run(t, newDrainer(t, sorted{remote(mem, 50*time.Millisecond)}, b, relay.DrainOptions{}, nil))
+		settle(time.Minute)
+		for n := range 5000 {
+			parkWaiting(t, r, fmt.Sprint("k", n))
+		}
+		setIntent(t, mem, "mine", relay.Intent{Verb: relay.VerbRetry, At: time.Now()})
+		b.mu.Lock()
+		b.fail = nil
+		b.mu.Unlock()
+		settle(15 * time.Second)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if len(b.got["mine"]) != 1 || b.sent == 5001 {
+			t.Errorf("%d events sent, of the operator's key %v; want it before the others are done", b.sent, b.got["mine"])
+		}
+	})
+}
+
 // sorted is a store that lists gates by key.
 type sorted struct{ hooked }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -275,4 +276,47 @@ func TestNewIntentEndsBackoff(t *testing.T) {
 			t.Error("an event waits out the pause of an earlier intent")
 		}
 	})
+}
+
+// Each poll returns other keys, and none of them is owned here.
+func TestDrainerForgetsKeysWithoutAGate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const polls, keys = 20, 10_000
+		away := &owner{}
+		away.away.Store(true)
+		away.steps.Store(-polls * keys)
+		var number atomic.Int32
+		store := changing{hooked{parkedtest.NewMemory(), func(context.Context, string) error { return nil }}, &number, keys}
+		before := heap()
+		run(t, newDrainerOf(t, store, away, &broker{}, relay.DrainOptions{Poll: time.Second}, nil))
+		for number.Load() < polls {
+			settle(time.Second)
+		}
+		if grown := heap() - before; grown > 8<<20 {
+			t.Errorf("%d MB are kept after %d polls", grown>>20, polls)
+		}
+	})
+}
+
+// changing is a store that returns other gates in each poll.
+type changing struct {
+	hooked
+	polls *atomic.Int32
+	keys  int
+}
+
+func (s changing) Intents(context.Context) ([]relay.Gate, error) {
+	n, gates := s.polls.Add(1), make([]relay.Gate, s.keys)
+	for i := range gates {
+		gates[i] = relay.Gate{Key: fmt.Sprint(n, " ", i), Closing: relay.Closing{Auto: true}}
+	}
+	return gates, nil
+}
+
+// heap returns the bytes that are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // fewer than 2^63
 }

@@ -134,10 +134,11 @@ func deadLetter(line string, lsn int64, err error) relay.DeadLetter {
 }
 
 var (
-	errBusy       = &relay.Error{Class: relay.Outage, Reason: "busy"}
-	errFull       = &relay.Error{Class: relay.Blocked, Reason: "entity_full"}
-	errTooLarge   = &relay.Error{Class: relay.Refused, Reason: "too_large"}
-	errNotAllowed = &relay.Error{Class: relay.Refused, Reason: "not_allowed", Ambiguous: true}
+	errBusy        = &relay.Error{Class: relay.Outage, Reason: "busy"}
+	errUnreachable = &relay.Error{Class: relay.Outage, Reason: "unreachable"}
+	errFull        = &relay.Error{Class: relay.Blocked, Reason: "entity_full"}
+	errTooLarge    = &relay.Error{Class: relay.Refused, Reason: "too_large"}
+	errNotAllowed  = &relay.Error{Class: relay.Refused, Reason: "not_allowed", Ambiguous: true}
 )
 
 // failing makes the broker fail these keys, each with its own error.

@@ -246,3 +246,20 @@ func TestFailuresDoNotAliasPage(t *testing.T) {
 		t.Errorf("progress %+v, want that of a 1", g.Progress)
 	}
 }
+
+// Otherwise the set would grow with each key that was ever parked, and each of their pages would ask the store.
+func TestListingForgetsKeysWithOpenGates(t *testing.T) {
+	b, mem := &broker{}, &countingStore{Memory: parkedtest.NewMemory()}
+	parkAll(t, newRelay(t, b, withParked(mem, relay.Options{})), "a", 1)
+	r := newRelay(t, b, withParked(mem, relay.Options{}))
+	r.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 1}, changes("a a2 2"))
+	takeAll(t, mem.Memory, "a")
+	if err := mem.Open(t.Context(), gateOf(t, mem.Memory, "a")); err != nil {
+		t.Fatal(err)
+	}
+	before := mem.parks
+	r.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 2}, changes("a a3 3"))
+	if n := mem.parks - before; n != 0 || len(b.got["a"]) != 1 {
+		t.Errorf("the store was asked %d times, sent %v; want no request and a3", n, b.got["a"])
+	}
+}

@@ -128,3 +128,36 @@ func FuzzContinuationOfAListing(f *testing.F) {
 type rawText string
 
 func (r rawText) MarshalJSON() ([]byte, error) { return []byte(r), nil }
+
+// A reader shows everything after RecentPage.Back as complete, also within a burst of one second.
+func TestPageHasAllEventsAfterItsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &timed{}
+		for range 3 {
+			s.add("k", 30)
+			time.Sleep(10 * time.Minute)
+		}
+		listed, continuation := map[string]bool{}, ""
+		for pages := 0; pages == 0 || continuation != ""; pages++ {
+			if pages > 50 {
+				t.Fatal("the listing has no end")
+			}
+			page, err := s.Recent(t.Context(), relay.RecentQuery{Limit: 10, Continuation: continuation})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range page.Events {
+				listed[e.ID] = true
+			}
+			for _, e := range s.events {
+				if !e.StoredAt.Before(page.Back) && !listed[e.ID] {
+					t.Fatalf("page %d goes back to %s without %s of %s", pages, page.Back, e.ID, e.StoredAt)
+				}
+			}
+			continuation = page.Continuation
+		}
+		if len(listed) != len(s.events) {
+			t.Errorf("%d of %d events listed", len(listed), len(s.events))
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package cosmosfeed_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -139,6 +140,33 @@ func TestOutageOfAKnownAccountDelaysNoRequest(t *testing.T) {
 		}
 		if !refused.Load() {
 			t.Error("the account was not read again")
+		}
+	})
+}
+
+// Only the account does not reply. Its limit is shorter than the deadline of a caller, which has time left for its request.
+func TestSilentAccountLeavesTimeForTheRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := cosmosemu.StartT(t, &cosmosemu.Options{Network: pipenet.New()})
+		if err := srv.CreateContainer("db", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{"/pk"}}); err != nil {
+			t.Fatal(err)
+		}
+		next := srv.HTTPClient()
+		o := &azcosmos.ClientOptions{}
+		o.Transport, o.Retry.MaxRetries = transport(func(r *http.Request) (*http.Response, error) {
+			if strings.Trim(r.URL.Path, "/") == "" {
+				return outages["silent"](r)
+			}
+			return next.Do(r)
+		}), -1
+		a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(o))
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := a.data.ReadItem(ctx, azcosmos.NewPartitionKeyString("k"), "k", nil)
+		failed, replied := errors.AsType[*azcore.ResponseError](err)
+		if took := time.Since(began); !replied || failed.StatusCode != http.StatusNotFound || took > 10*time.Second {
+			t.Errorf("after %s: %v, want the reply of the store", took, err)
 		}
 	})
 }

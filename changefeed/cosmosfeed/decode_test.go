@@ -239,3 +239,13 @@ func TestSessionTerm(t *testing.T) {
 		}
 	}
 }
+
+// The buffer of a rare huge page is not kept, also after a small page was read into it.
+func TestHugeBuffersAreNotReused(t *testing.T) {
+	for capacity, want := range map[int]int{maxPooled: 0, maxPooled + 1: 10} {
+		b := make([]byte, 10, capacity)
+		if recycle(&b); len(b) != want {
+			t.Errorf("a buffer of %d bytes has %d in use, want %d: it is emptied for reuse, or dropped", capacity, len(b), want)
+		}
+	}
+}

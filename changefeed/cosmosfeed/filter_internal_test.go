@@ -153,6 +153,15 @@ func TestDoubtIsReportedOnce(t *testing.T) {
 	if err := f.rememberDoubt(&filter{}, nil); err != nil || !errors.Is(*f.doubt.Load(), first.doubt) {
 		t.Errorf("reported %v; remembered %v", err, *f.doubt.Load())
 	}
+
+	// A page of a narrow lease fails because of the doubt. Place must not return wrong keys after that.
+	narrow := &Feed{}
+	if err := narrow.rememberDoubt(first, errNotAPage); !errors.Is(err, errNotAPage) || !errors.Is(err, first.doubt) {
+		t.Errorf("the read fails with %v, want its error and the doubt", err)
+	}
+	if doubt := narrow.doubt.Load(); doubt == nil || !errors.Is(*doubt, first.doubt) {
+		t.Error("the doubt of a page that failed is forgotten")
+	}
 }
 
 // The lower bound belongs to the range, the upper one to the next range.

@@ -76,6 +76,29 @@ func TestRecordsWithAnotherPartitionKey(t *testing.T) {
 	}
 }
 
+// It was there when the store was opened. A listing has no record that could be missing.
+func TestDeletedLeaseContainerIsPermanent(t *testing.T) {
+	srv := cosmosemu.StartT(t, nil)
+	options, deleted := *srv.ClientOptions(), false
+	next := options.Transport
+	options.Transport = transport(func(r *http.Request) (*http.Response, error) {
+		if deleted && r.Method == http.MethodPost {
+			return replying(http.StatusNotFound, `{"code":"NotFound"}`)(r)
+		}
+		return next.Do(r)
+	})
+	a := connect(t, srv, srv.Endpoint(), cosmosfeed.ClientOptions(&options))
+	a.create()
+	store := a.leases("leases")
+	if _, err := store.List(t.Context(), "p."); err != nil {
+		t.Fatal(err)
+	}
+	deleted = true
+	if _, err := store.List(t.Context(), "p."); !errors.Is(err, changefeed.ErrPermanent) {
+		t.Errorf("list: %v, want a permanent error", err)
+	}
+}
+
 // A record that is missing is no permanent error: another host may have deleted it.
 func TestMissingRecordIsNotPermanent(t *testing.T) {
 	store := newAccount(t, 1, true).leases("leases")

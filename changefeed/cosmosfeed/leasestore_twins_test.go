@@ -174,9 +174,13 @@ func TestOfTwoRecordsTheOneThatSkipsNothingIsUsed(t *testing.T) {
 			if err != nil || len(records) != 1 || records[0].Doubt == nil {
 				t.Fatalf("%s: listed %v, error %v", name, records, err)
 			}
-			var want, got struct{ PartitionKey string }
+			var want, other, got struct{ PartitionKey string }
 			if json.Unmarshal([]byte(tt.used), &want) != nil || json.Unmarshal(records[0].Body, &got) != nil || got != want {
 				t.Errorf("%s: used %s", name, records[0].Body)
+			}
+			// An operator deletes the record that the advice names.
+			if json.Unmarshal([]byte(tt.other), &other) != nil || !strings.Contains(records[0].Doubt.Error(), fmt.Sprintf("%q is used, the one with %q is not: delete that one", want.PartitionKey, other.PartitionKey)) {
+				t.Errorf("%s: reported %v", name, records[0].Doubt)
 			}
 			if _, err := store.Replace(t.Context(), records[0]); err != nil { // of the record that was listed
 				t.Errorf("%s: replace: %v", name, err)

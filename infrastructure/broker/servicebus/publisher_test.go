@@ -257,6 +257,24 @@ func TestPublishLimitsTheTimeOfASend(t *testing.T) {
 	})
 }
 
+// The link had ended while it was idle. A slow broker gets the whole time for the send on the new link.
+func TestRetryHasTheTimeOfASend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := false
+		l := &fakeLink{delay: 4 * time.Second, refuse: func([]string, map[string]bool) error {
+			if ended {
+				return nil
+			}
+			ended = true
+			return &amqp.LinkError{RemoteErr: &amqp.Error{Condition: amqp.ErrCondDetachForced}}
+		}}
+		p := publisherOver(t, l, &PublisherOptions{limits: limits{sendTimeout: 5 * time.Second}})
+		if err := p.Publish(t.Context(), []relay.Group{group("a", 1)}); err != nil {
+			t.Errorf("error %v, want the message to be sent", err)
+		}
+	})
+}
+
 func TestPublishSendsNothingAfterTheDeadline(t *testing.T) {
 	l := &fakeLink{}
 	p := publisherOver(t, l, nil)

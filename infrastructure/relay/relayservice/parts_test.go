@@ -1,6 +1,7 @@
 package relayservice_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -326,6 +327,28 @@ type sized struct {
 func (s sized) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
 	s.asked.Store(int64(req.MaxItems))
 	return s.placed.Read(ctx, req)
+}
+
+// A negative EventTTL means that events do not expire, so their age is no reason for a warning.
+func TestEventsThatDoNotExpireAreNotReportedAsOld(t *testing.T) {
+	for ttl, warned := range map[time.Duration]bool{0: true, -1: false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t)
+			var log bytes.Buffer
+			b.o.EventTTL, b.o.Logger = ttl, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			b.publish = func(context.Context, *relay.Group) error { return errors.New("down") }
+			b.put("k", "e1", 1)
+			time.Sleep(200 * time.Hour) // most of the default
+			stop := b.run()
+			time.Sleep(2 * time.Minute)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			if got := strings.Contains(log.String(), "grow old"); got != warned {
+				t.Errorf("EventTTL %s: warned of old events: %t\n%s", ttl, got, log.String())
+			}
+		})
+	}
 }
 
 // Where a container is read from that was never read before, through which leases, and what
