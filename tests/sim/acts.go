@@ -113,8 +113,17 @@ func act(do func(context.Context, *changefeed.Operator, *relayport.Store) error)
 
 func pause(begin func(*world.World) error) func(*storm, Fault) (func(), bool) {
 	return func(s *storm, f Fault) (func(), bool) {
-		s.background(f.Kind, func() error { return begin(s.w) })
-		return func() { s.background("resume", s.w.Resume) }, true
+		paused := make(chan struct{})
+		s.background(f.Kind, func() error {
+			defer close(paused)
+			return begin(s.w)
+		})
+		return func() {
+			s.background("resume", func() error {
+				<-paused // a pause that the store delays would otherwise pause leases after they were resumed
+				return s.w.Resume()
+			})
+		}, true
 	}
 }
 
