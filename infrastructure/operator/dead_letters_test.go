@@ -96,3 +96,14 @@ func TestLettersOfOneEventHaveOneResubmission(t *testing.T) {
 		t.Errorf("%d repeats; resubmissions %v", plan.Repeats, b.resubmissions)
 	}
 }
+
+// Otherwise letters stay locked for minutes after a canceled command.
+func TestClaimIsReleasedAfterACancellation(t *testing.T) {
+	box := &letterBox{resubmissions: map[string]string{}}
+	o := New(&config.Relay{}, Store{}, &Broker{DeadLetters: box, Doctor: box})
+	ctx, cancel := context.WithCancel(t.Context())
+	failures, err := o.Discard(ctx, "billing", []DeadLetter{{ID: "1", Key: "a"}, {ID: "2", Key: "b"}}, cancel)
+	if !errors.Is(err, context.Canceled) || len(failures) != 1 || !slices.Equal(box.removed, []string{"1"}) || box.open != 0 {
+		t.Errorf("removed %v, failures %+v, %v; %d of %d claims are not released", box.removed, failures, err, box.open, box.claimed)
+	}
+}

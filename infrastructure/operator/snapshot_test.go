@@ -115,6 +115,34 @@ func TestEventsWithoutACheckpointAreALag(t *testing.T) {
 	})
 }
 
+// held is a feed that withholds changes for two seconds.
+type held struct{ *memfeed.Container }
+
+// Read implements changefeed.Feed.
+func (h held) Read(ctx context.Context, r changefeed.ReadRequest) (*changefeed.Page, error) {
+	page, err := h.Container.Read(ctx, r)
+	if err == nil {
+		page.Withheld, page.WithheldSince = 2, time.Now().Add(-2*time.Second)
+	}
+	return page, err
+}
+
+// No owner has read what the store withholds, so it is not in flight.
+func TestWithheldChangesAreALagFromTheFirstSecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed := memfeed.New(nil)
+		o, _ := newRelayed(t, feed)
+		o.Leases = changefeed.NewOperator(held{feed}, o.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"})
+		for range 12 { // longer than the time between two renewals
+			time.Sleep(700 * time.Millisecond)
+			s, err := o.Measure(t.Context())
+			if err != nil || s.Behind != 2 || s.Oldest < time.Second {
+				t.Errorf("%d behind of %s, %v; want the 2 withheld changes", s.Behind, s.Oldest, err)
+			}
+		}
+	})
+}
+
 // slow is a feed whose reads take a while. An event is committed after the first read.
 type slow struct {
 	*memfeed.Container
@@ -164,6 +192,7 @@ func TestPlanOfAReplayEndsWithTheTransactionOfTheCheckpoint(t *testing.T) {
 		from := time.Now().Add(-time.Second)
 		feed.Put(memfeed.Document{Key: "k", ID: "e1"})
 		time.Sleep(10 * time.Second)
+		last := time.Now()
 		feed.Put(memfeed.Document{Key: "k", ID: "e2"}, memfeed.Document{Key: "k", ID: "e3"})
 		time.Sleep(time.Minute)
 		away := errors.New("away")
@@ -174,6 +203,12 @@ func TestPlanOfAReplayEndsWithTheTransactionOfTheCheckpoint(t *testing.T) {
 		plan, err := o.PlanReplay(t.Context(), from, time.Hour, func(n int) { read += n })
 		if err != nil || len(plan) != 1 || plan[0].Events != 3 || plan[0].Covered != 3 || plan[0].Left != "" || read < 3 {
 			t.Errorf("%+v after %d documents, %v; want the 3 handled events", plan, read, err)
+		}
+		// Unsent events may be of the same second as the last handled one, and a rewind would skip them.
+		for _, from := range []time.Time{last.Truncate(time.Second), last.Add(time.Second)} {
+			if plan, err := o.PlanReplay(t.Context(), from, time.Hour, func(int) {}); err != nil || len(plan) != 1 || plan[0].Left == "" {
+				t.Errorf("from %s, with a checkpoint of %s: %+v, %v; want a range that is not rewound", from, last, plan, err)
+			}
 		}
 	})
 }

@@ -3,6 +3,7 @@ package rabbitmq
 import (
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -242,4 +243,49 @@ func TestAlarmDoesNotHoldTheEndOfAReceiver(t *testing.T) {
 			t.Errorf("%d of 2 channels were closed", n)
 		}
 	})
+}
+
+// SendTimeout bounds the wait for each confirmation, not that for all messages of a call.
+func TestSlowConfirmationsAreNoTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, ch := newSender(t)
+		ch.raw = unconfirmed{}
+		const messages = 20
+		s.groups = []relay.Group{{Key: "a", Messages: make([]relay.Message, messages)}}
+		ch.confirms = make(chan amqp.Confirmation, messages)
+		var broker sync.WaitGroup
+		defer broker.Wait()
+		broker.Go(func() {
+			for range messages {
+				time.Sleep(s.publisher.opts.SendTimeout / 2)
+				ch.confirms <- amqp.Confirmation{Ack: true}
+			}
+		})
+		if !s.run(t.Context(), ch, []int{0}) || s.results[0].Sent != messages || s.results[0].Err != nil {
+			t.Errorf("%+v, want %d messages sent", s.results[0], messages)
+		}
+	})
+}
+
+// A broker that reads nothing does not hold a write for ever.
+func TestWriteEndsIfTheBrokerDoesNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		defer func() { _ = near.Close() }()
+		defer time.AfterFunc(time.Hour, func() { _ = far.Close() }).Stop()
+		began := time.Now()
+		_, err := (&socket{Conn: near}).Write([]byte("message"))
+		if took := time.Since(began); err == nil || took != writeTimeout {
+			t.Errorf("%v after %v, want an error after %v", err, took, writeTimeout)
+		}
+	})
+}
+
+// The count of a letter is that of its own deliveries.
+func TestDeadLetterHasNoDeliveriesOfItsEvent(t *testing.T) {
+	t.Parallel()
+	m := &amqp.Delivery{Headers: amqp.Table{headerDeliveryCount: int64(15), "action": "OrderPaid"}}
+	if copied := copyOf(m).Headers; len(copied) != 1 || copied["action"] != "OrderPaid" || len(m.Headers) != 2 {
+		t.Errorf("headers %v of %v", copied, m.Headers)
+	}
 }

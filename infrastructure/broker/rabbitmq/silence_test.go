@@ -49,6 +49,7 @@ type peer struct {
 	deliver   bool         // an event to each consumer
 	noQueue   atomic.Bool  // messages are returned
 	acked     atomic.Int32 // events
+	header    atomic.Value // string, of the last message
 	down      atomic.Int32 // failures of dial to come
 	dials     atomic.Int32
 	tasks     sync.WaitGroup
@@ -117,7 +118,10 @@ func (c *peerConn) serve() {
 		if _, err := io.ReadFull(c, payload); err != nil {
 			return
 		}
-		if header[0] == 1 {
+		switch header[0] {
+		case 2:
+			c.peer.header.Store(string(payload))
+		case 1:
 			c.reply(binary.BigEndian.Uint16(header[1:]), int(binary.BigEndian.Uint32(payload)), payload[4:])
 		}
 	}
@@ -246,6 +250,53 @@ func TestConnectionWithConfirmationsBetweenTimeoutsStays(t *testing.T) {
 	})
 }
 
+// The first call after the loss of a connection opens a channel on a new one.
+func TestLostConnectionFailsNoLaterCall(t *testing.T) {
+	inSilence(t, nil, func(t *testing.T, p *peer, client *Client) {
+		publisher, err := NewPublisher(client, "orders", &PublisherOptions{Channels: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range int32(3) {
+			if err := publisher.Publish(t.Context(), keys("a")); err != nil || p.dials.Load() != n+1 {
+				t.Errorf("call %d on connection %d: %v", n, p.dials.Load(), err)
+			}
+			client.shared.Current().socket.abort()
+			synctest.Wait()
+		}
+	})
+}
+
+// A broker that accepts no messages would not reply to the opening of a channel, and the connection would be
+// replaced by one that is blocked too.
+func TestNoChannelIsOpenedDuringAnAlarm(t *testing.T) {
+	opened := 0
+	silent := func(_, method int) bool {
+		if method == channelOpen {
+			opened++
+		}
+		return false
+	}
+	inSilence(t, silent, func(t *testing.T, p *peer, client *Client) {
+		publisher, err := NewPublisher(client, "orders", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := client.connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for step, reason := range []string{"memory", ""} {
+			s.alarm.set(reason)
+			err := publisher.Publish(t.Context(), keys("a"))
+			synctest.Wait()
+			if (err == nil) != (reason == "") || reason != "" && relay.ReasonOf(err) != "broker_full" || opened != step || p.dials.Load() != 1 {
+				t.Errorf("alarm %q: %v with %d channels and %d connections", reason, err, opened, p.dials.Load())
+			}
+		}
+	})
+}
+
 // The client library waits without a limit while heartbeats arrive.
 func TestOperationsEndIfTheBrokerIsSilent(t *testing.T) {
 	all := silentFor(connectionStartOk, connectionTuneOk, connectionOpen, channelOpen, channelClose, exchangeDeclare, queueDeclare, basicQos, basicConsume, basicPublish, confirmSelect, connectionClose)
@@ -315,6 +366,49 @@ func TestDeadLetterWithoutAQueueIsNotAcknowledged(t *testing.T) {
 		}
 		cancel()
 		<-stopped
+	})
+}
+
+// A queue without a consumer keeps no wake-ups.
+func TestWakeUpExpires(t *testing.T) {
+	inSilence(t, nil, func(t *testing.T, p *peer, client *Client) {
+		c, err := NewConsumer(client, Group{Name: "billing", Queues: 1}, func(context.Context, *consumer.Event) error { return nil }, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.wake(t.Context(), "a"); err != nil {
+			t.Error(err)
+		}
+		if header, _ := p.header.Load().(string); !strings.Contains(header, "\x05"+wakeUpExpiry) || !strings.Contains(header, typeWakeUp) {
+			t.Errorf("the properties %q have no expiration of a minute", header)
+		}
+	})
+}
+
+// The broker redelivers the events of a lost channel.
+func TestHandlerEndsWithItsChannel(t *testing.T) {
+	inSilence(t, nil, func(t *testing.T, p *peer, client *Client) {
+		p.deliver = true
+		var causes []error
+		c, err := NewConsumer(client, Group{Name: "billing", Queues: 1}, func(ctx context.Context, _ *consumer.Event) error {
+			<-ctx.Done()
+			causes = append(causes, context.Cause(ctx))
+			return ctx.Err()
+		}, &ConsumerOptions{Options: consumer.Options{Logger: slog.New(slog.DiscardHandler), DrainTimeout: time.Second}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() { _ = c.Run(ctx); close(stopped) }()
+		time.Sleep(time.Minute)
+		client.shared.Current().socket.abort()
+		time.Sleep(time.Minute)
+		cancel()
+		<-stopped
+		if len(causes) != 2 || !errors.Is(causes[0], consumer.ErrLockLost) || !errors.Is(causes[1], consumer.ErrDrainTimeout) {
+			t.Errorf("handlers ended because of %v, want the lost lock, and then the drain", causes)
+		}
 	})
 }
 

@@ -2,6 +2,7 @@ package sqs
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"maps"
@@ -130,7 +131,7 @@ type lettersService struct {
 
 func (s *lettersService) Do(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
-	if err != nil {
+	if err = errors.Join(err, r.Context().Err()); err != nil {
 		return nil, err
 	}
 	answer := `{}`
@@ -169,6 +170,21 @@ func TestReadReleasesItsLettersAndReportsThoseThatItCannotSee(t *testing.T) {
 			t.Errorf("a read that fails %v released %q", fails, service.released)
 		}
 	}
+
+	service := &lettersService{} // a command that is canceled
+	ctx, cancel := context.WithCancel(t.Context())
+	client := sqs.New(sqs.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String("http://sqs.example"), Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), Retryer: aws.NopRetryer{},
+		HTTPClient: service, DisableMessageChecksumValidation: true,
+	})
+	claim, err := NewDeadLetters(client, "http://sqs.example/1/q.fifo").Claim(ctx, "q.fifo", []string{"m1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if claim.Release(ctx); len(service.released) != 1 || !strings.Contains(service.released[0], "h1") {
+		t.Errorf("a claim that is canceled released %q", service.released)
+	}
 }
 
 // Another reader could get the letter during the request.
@@ -182,17 +198,46 @@ func TestLetterWhoseVisibilityNearlyEndsIsNotSent(t *testing.T) {
 	}
 }
 
+// The owner of a key may have received an earlier wake-up before the intent of the operator.
+func TestEachWakeUpIsSent(t *testing.T) {
+	t.Parallel()
+	ids := map[string]bool{}
+	client := sqs.New(sqs.Options{
+		Region: "eu-west-1", BaseEndpoint: aws.String("http://sqs.example"), Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), Retryer: aws.NopRetryer{}, DisableMessageChecksumValidation: true,
+		HTTPClient: roundTrip(func(r *http.Request) (*http.Response, error) {
+			var sent struct{ MessageDeduplicationID string }
+			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+				return nil, err
+			}
+			ids[sent.MessageDeduplicationID] = true
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{}`)), Request: r}, nil
+		}),
+	})
+	k, err := NewConsumer(client, "http://sqs.example/1/q.fifo", func(context.Context, *consumer.Event) error { return nil }, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := k.wake(t.Context(), "k"); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(ids) != 3 || ids[""] {
+		t.Errorf("3 wake-ups have the deduplication ids %v", ids)
+	}
+}
+
 // The ids of group and deduplication are hashes of keys and event ids that SQS does not accept.
 func TestEventHasTheKeyAndTheIDOfItsMessage(t *testing.T) {
 	t.Parallel()
-	for _, m := range []relay.Message{{Key: "k", ID: "e"}, {Key: "a b", ID: "c d"}, {Key: "ключ", ID: strings.Repeat("x", idLimit+1)}} {
+	for _, m := range []relay.Message{{Key: "k", ID: "e"}, {Key: "a b", ID: "c d"}, {Key: "ключ", ID: strings.Repeat("x", idLimit+1)}, {Key: "12", ID: "34", Action: "56"}} {
 		m.Body = []byte(`{}`)
 		sent := entry(0, &m, "source")
 		e := event(&types.Message{Body: sent.MessageBody, MessageAttributes: sent.MessageAttributes, Attributes: map[string]string{
 			"MessageGroupId": *sent.MessageGroupId, "MessageDeduplicationId": *sent.MessageDeduplicationId,
 		}})
-		if e.Key != m.Key || e.ID != m.ID {
-			t.Errorf("key %q, id %q, want %q and %q", e.Key, e.ID, m.Key, m.ID)
+		if e.Key != m.Key || e.ID != m.ID || e.Action != m.Action {
+			t.Errorf("key %q, id %q, action %q, want %q, %q and %q", e.Key, e.ID, e.Action, m.Key, m.ID, m.Action)
 		}
 	}
 }

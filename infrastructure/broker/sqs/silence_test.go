@@ -193,6 +193,129 @@ func TestSilentExtensionsLoseTheMessageInTime(t *testing.T) {
 	})
 }
 
+// wait answers after a time, unless the request is canceled.
+func wait(r *http.Request, d time.Duration, answer any) (any, error) {
+	select {
+	case <-time.After(d):
+		return answer, nil
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// runFor runs a consumer of a service for a time, and until it has drained.
+func runFor(t *testing.T, service operations, d time.Duration, o *sqs.ConsumerOptions, handler consumer.Handler) {
+	t.Helper()
+	o.Logger = slog.New(slog.DiscardHandler)
+	c, err := sqs.NewConsumer(client("http://sqs.example", service), "http://sqs.example/1/q.fifo", handler, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	if err := c.Run(ctx); err != nil {
+		t.Error(err)
+	}
+}
+
+// giving returns messages up to a number, the first after a second.
+func giving(events int) func(*http.Request) (any, error) {
+	given := 0
+	return func(r *http.Request) (any, error) {
+		if given == events {
+			return wait(r, 20*time.Second, map[string]any{})
+		}
+		messages := []any{}
+		for ; given < events && len(messages) < 10; given++ {
+			messages = append(messages, message(fmt.Sprint("key-", given), fmt.Sprint(given), "{}"))
+		}
+		return wait(r, time.Second, map[string]any{"Messages": messages})
+	}
+}
+
+// The service counts the visibility from the arrival of a request, and its answer may be late.
+func TestSlowExtensionsAreInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const visibility, slow = 30 * time.Second, 4 * time.Second
+		began := time.Now()
+		var mu sync.Mutex
+		var extended time.Time // the last request with an answer
+		service := operations{"ReceiveMessage": giving(1), "ChangeMessageVisibilityBatch": func(r *http.Request) (any, error) {
+			if time.Since(began) > 10*time.Minute {
+				return wait(r, time.Hour, nil)
+			}
+			mu.Lock()
+			extended = time.Now()
+			mu.Unlock()
+			return wait(r, slow, map[string]any{})
+		}}
+		runFor(t, service, 12*time.Minute, &sqs.ConsumerOptions{Receivers: 1, Visibility: visibility}, func(ctx context.Context, _ *consumer.Event) error {
+			<-ctx.Done()
+			mu.Lock()
+			defer mu.Unlock()
+			if lasted := time.Since(extended); time.Since(began) < 10*time.Minute || lasted > visibility {
+				t.Errorf("the handler ended %s after the start and %s after the last extension, want not before the service was silent, and at most %s", time.Since(began), lasted, visibility)
+			}
+			return ctx.Err()
+		})
+	})
+}
+
+// Visibilities are extended, and handled events deleted, until the drain has ended.
+func TestDrainKeepsItsEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const events = 25
+		var extensions, deleted atomic.Int32
+		service := operations{
+			"ReceiveMessage": giving(events),
+			"ChangeMessageVisibilityBatch": func(r *http.Request) (any, error) {
+				extensions.Add(1)
+				return map[string]any{}, r.Context().Err()
+			},
+			"DeleteMessageBatch": func(r *http.Request) (any, error) {
+				var request struct{ Entries []any }
+				if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+					return nil, err
+				}
+				answer, err := wait(r, 2*time.Second, map[string]any{})
+				if err == nil {
+					deleted.Add(int32(len(request.Entries)))
+				}
+				return answer, err
+			},
+		}
+		o := &sqs.ConsumerOptions{Receivers: 1, Visibility: 30 * time.Second, Options: consumer.Options{Concurrency: events, DrainTimeout: 10 * time.Minute}}
+		runFor(t, service, 10*time.Second, o, func(ctx context.Context, e *consumer.Event) error {
+			time.Sleep(5 * time.Minute)
+			if ctx.Err() != nil {
+				t.Errorf("event %s: %v", e.ID, context.Cause(ctx))
+			}
+			return ctx.Err()
+		})
+		if deleted.Load() != events || extensions.Load() < 3*events/10 {
+			t.Errorf("%d of %d handled events are deleted, after %d requests to extend them", deleted.Load(), events, extensions.Load())
+		}
+	})
+}
+
+// An event that was handled and cannot be deleted is dropped at its redelivery. It takes no room until then.
+func TestFailedDeletionsDoNotStopAConsumer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var handled atomic.Int32
+		service := operations{
+			"ReceiveMessage":     giving(200),
+			"DeleteMessageBatch": func(*http.Request) (any, error) { return nil, errors.New("cut") },
+		}
+		runFor(t, service, time.Hour, &sqs.ConsumerOptions{Receivers: 1, MaxInFlight: 20}, func(context.Context, *consumer.Event) error {
+			handled.Add(1)
+			return nil
+		})
+		if handled.Load() != 200 {
+			t.Errorf("%d of 200 events handled while none can be deleted", handled.Load())
+		}
+	})
+}
+
 // A message may have the maximum size, so that its dead letter has no room for a reason. Its key must go on
 // all the same.
 func TestDeadLetterOfTheMaximumSizeIsStored(t *testing.T) {

@@ -368,6 +368,9 @@ func TestInboxFailuresDoNotCountAsAttempts(t *testing.T) {
 				t.Errorf("%s: handled while the inbox was unavailable", fails)
 			}
 			d.want(t, fails+": dead letters", &d.deadLetters, 2*time.Minute)
+			if box.failures < 15 || box.failures > 60 {
+				t.Errorf("%s: %d failed calls in 10 minutes, want about 30 with pauses up to 30 s", fails, box.failures)
+			}
 			if !handled() {
 				t.Errorf("%s: not handled after the inbox recovered", fails)
 			}
@@ -380,10 +383,13 @@ type failing struct {
 	consumer.Inbox
 	fails string
 	until time.Time
+
+	failures int
 }
 
 func (f *failing) err(method string) error {
 	if method == f.fails && time.Now().Before(f.until) {
+		f.failures++
 		return errors.New("inbox unavailable")
 	}
 	return nil

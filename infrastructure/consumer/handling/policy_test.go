@@ -199,6 +199,28 @@ func TestInterruptedProbeIsRepeated(t *testing.T) {
 	})
 }
 
+// A probe that ends before the handler, because the inbox cannot count the delivery, says nothing either.
+func TestProbeWithoutACallIsRepeated(t *testing.T) {
+	box := &failing{Inbox: consumer.NewMemoryInbox(0), fails: "Record"}
+	calls := 0
+	run(t, consumer.Options{Inbox: box, Policies: map[string]consumer.Policy{"": {Dependency: "crm"}}}, func(context.Context, *consumer.Event) error {
+		if calls++; calls == 1 {
+			return consumer.Unavailable(errors.New("503"))
+		}
+		return nil
+	}, func(d *broker) {
+		d.dispatcher.LimitDeliveries(3)
+		d.deliver("a", 1)
+		synctest.Wait()
+		d.loseLocks(consumer.ErrLockLost)
+		synctest.Wait()
+		box.until = time.Now().Add(time.Minute)
+		d.locked, d.deliveries = d.ctx, 50
+		d.deliver("b", 1)
+		d.want(t, "handled", &d.handled, 10*time.Minute, "a1", "b1")
+	})
+}
+
 // Neither the policy's functions nor the observer end the consumer by a panic. The event is retried, and a probe
 // ends.
 func TestPanickingPolicyIsAFailureOfTheEvent(t *testing.T) {

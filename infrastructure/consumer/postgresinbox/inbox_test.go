@@ -199,8 +199,17 @@ func testEffects(t *testing.T, b *billing) {
 	must(t, shipping.Do(ctx, event(1), b.add(event(1))))
 	b.want(t, 11, event(5))
 
-	if n, err := b.Forget(ctx, time.Hour); n != 0 || err != nil {
-		t.Errorf("forgotten: %d, %v", n, err)
+	// The age of a mark is that of the last event.
+	for n, handle := range map[int64]func(e *consumer.Event) error{
+		6: func(e *consumer.Event) error { return b.Do(ctx, e, func(context.Context, pgx.Tx) error { return nil }) },
+		7: func(e *consumer.Event) error { return b.Record(ctx, "k", e.Mark()) },
+	} {
+		_, err = b.pool.Exec(ctx, `UPDATE feedbox_inbox SET handled_at = now() - interval '2 hours', sequence = $1 WHERE key = 'k'`, n-1)
+		must(t, err)
+		must(t, handle(event(n)))
+		if n, err := b.Forget(ctx, time.Hour); n != 0 || err != nil {
+			t.Errorf("forgotten: %d, %v", n, err)
+		}
 	}
 	if n, err := b.Forget(ctx, -time.Hour); n != 1 || err != nil { // all marks, because the limit is one hour ahead
 		t.Errorf("forgotten: %d, %v", n, err)

@@ -132,12 +132,21 @@ func TestRetryAfterPausesEveryKey(t *testing.T) {
 	}
 }
 
-// An answer to a request that was sent before the receiver asked to wait does not end the wait.
+// An answer to a request that was sent before the receiver asked to wait does not end the wait or shorten it.
 func TestRetryAfterOutlastsRequestsUnderWay(t *testing.T) {
 	var mu sync.Mutex
-	limited := false
+	limited, vague := false, false
 	bubble(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		switch r.Header.Get("Webhook-Id") {
+		case "vague-1":
+			mu.Lock()
+			first := !vague
+			vague = true
+			mu.Unlock()
+			if first {
+				time.Sleep(time.Second)
+				w.WriteHeader(http.StatusTooManyRequests) // without Retry-After
+			}
 		case "slow-1":
 			time.Sleep(time.Second) // of the bubble: the answer arrives after that to limited
 		case "limited-1":
@@ -154,7 +163,7 @@ func TestRetryAfterOutlastsRequestsUnderWay(t *testing.T) {
 		began := time.Now()
 		var keys sync.WaitGroup
 		for key, c := range map[string]struct{ start, least time.Duration }{
-			"slow": {0, time.Second}, "limited": {500 * time.Millisecond, 90 * time.Second}, "other": {2 * time.Second, 90 * time.Second},
+			"slow": {0, time.Second}, "vague": {0, 90 * time.Second}, "limited": {500 * time.Millisecond, 90 * time.Second}, "other": {2 * time.Second, 90 * time.Second},
 		} {
 			keys.Go(func() {
 				time.Sleep(c.start)
@@ -249,12 +258,40 @@ func TestOutageIsProbedByOneKey(t *testing.T) {
 	})
 }
 
+// The pauses of an outage do not begin with the length of those of the outage before.
+func TestNextOutageBeginsWithAShortPause(t *testing.T) {
+	var down atomic.Bool
+	bubble(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}, func(t *testing.T, s *Sender) {
+		for n, c := range []struct{ outage, most time.Duration }{{10 * time.Minute, 11 * time.Minute}, {200 * time.Millisecond, 2 * time.Second}} {
+			down.Store(true)
+			began := time.Now()
+			time.AfterFunc(c.outage, func() { down.Store(false) })
+			var keys sync.WaitGroup
+			for key := range minFailingKeys {
+				keys.Go(func() {
+					if err := handle(t, s, time.Hour, event(fmt.Sprint("key", key), int64(n+1))); err != nil {
+						t.Errorf("outage %d: key %d: %v", n, key, err)
+					}
+				})
+			}
+			keys.Wait()
+			if took := time.Since(began); took > c.most {
+				t.Errorf("outage %d of %s: all keys were accepted after %s, want at most %s", n, c.outage, took, c.most)
+			}
+		}
+	})
+}
+
 // A key that fails alone is refused after Options.Attempts; without that option it is held.
 func TestAttemptsCountWhileOtherKeysAreAccepted(t *testing.T) {
-	for _, attempts := range []int{0, 3} {
+	for attempts, status := range map[int]int{0: http.StatusInternalServerError, 3: http.StatusInternalServerError, 4: http.StatusServiceUnavailable} {
 		bubble(t, Options{Attempts: attempts, RetryDelay: time.Second}, func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Webhook-Id") == "poison-1" {
-				w.WriteHeader(http.StatusInternalServerError)
+				w.WriteHeader(status) // without Retry-After
 			}
 		}, func(t *testing.T, s *Sender) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -268,7 +305,11 @@ func TestAttemptsCountWhileOtherKeysAreAccepted(t *testing.T) {
 			err := handle(t, s, 5*time.Minute, event("poison", 1))
 			cancel()
 			others.Wait()
-			if want := map[int]string{0: "held", 3: "dead letter: " + consumer.ReasonAttempts}[attempts]; !strings.HasPrefix(fmt.Sprint(err), want) {
+			want := "held"
+			if attempts > 0 {
+				want = "dead letter: " + consumer.ReasonAttempts
+			}
+			if !strings.HasPrefix(fmt.Sprint(err), want) {
 				t.Errorf("Attempts %d: %v, want %s", attempts, err, want)
 			}
 		})

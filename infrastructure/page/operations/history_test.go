@@ -1,12 +1,15 @@
 package operations
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"feedbox/application/relay"
@@ -124,6 +127,123 @@ func TestHeldRangeIsShownFromMetrics(t *testing.T) {
 	if c, lasted := (operator.Range{Lease: lease, Lag: lags[lease.ID]}).Condition(time.Now()); err != nil || c != operator.Held || lasted != time.Minute {
 		t.Errorf("%s for %s, %v; want held for a minute", c, lasted, err)
 	}
+	// After the relays have stopped, their last metrics are not the lag of now.
+	r.port = measured{lag: changefeed.RangeLag{Lease: lease, Transactions: 1336, Known: true}}
+	r.overview.metrics.at = time.Now().Add(-time.Minute)
+	lags, at, err := r.lags(t.Context(), []changefeed.Lease{lease})
+	if got := lags[lease.ID]; err != nil || got.Transactions != 1336 || time.Since(at) > 30*time.Second {
+		t.Errorf("lag %+v of %s, %v; want that of the feed", got, at, err)
+	}
+}
+
+// measured is a Watcher that measures a lag on the feed.
+type measured struct {
+	Watcher
+	lag changefeed.RangeLag
+}
+
+func (m measured) Lag(context.Context) ([]changefeed.RangeLag, error) {
+	return []changefeed.RangeLag{m.lag}, nil
+}
+
+// The counters of a process that did not answer before are no rate.
+func TestProcessThatAnswersAgainIsNoPeak(t *testing.T) {
+	away := true
+	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if away && r.URL.Path == "/b" {
+			http.Error(w, "away", http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = w.Write([]byte(metricsText))
+	}))
+	defer relays.Close()
+	r := newReader(nil, []string{relays.URL + "/a", relays.URL + "/b"}, relays.Client())
+	for _, step := range []struct {
+		away bool
+		rate float64 // -1: unknown
+	}{{true, -1}, {true, 0}, {false, -1}, {false, 0}} {
+		away = step.away
+		r.readMetrics(t.Context())
+		if rate := r.overview.rates[seriesAccepted]; rate != step.rate && !(math.IsNaN(rate) && step.rate < 0) {
+			t.Errorf("%+v: %f events/s", step, rate)
+		}
+	}
+}
+
+// A relay renews its leases one by one. It is silent only if it renewed none of them.
+func TestRelayIsAliveAfterItsLatestRenewal(t *testing.T) {
+	s := New(Options{})
+	now := time.Now()
+	s.reader.asked = now
+	s.reader.overview.Ranges = Source{At: now, Tried: now}
+	lease := func(id, owner string, ago, silent time.Duration) operator.Range {
+		return operator.Range{Lease: changefeed.Lease{ID: id, Owner: owner, Timestamp: now.Add(-ago)}, Silent: silent}
+	}
+	s.reader.overview.Snapshot = operator.Snapshot{At: now, Ranges: []operator.Range{
+		lease("1", "a", 30*time.Second, 30*time.Second), lease("2", "a", time.Second, 0), lease("3", "a", 40*time.Second, 40*time.Second),
+		lease("4", "b", 30*time.Second, 30*time.Second),
+	}}
+	v, err := s.members(httptest.NewRequest(http.MethodGet, "/members", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := v.(membersView).Members; len(m) != 2 || m[0].Words != "alive" || m[0].Leases != 3 || m[1].Words != "silent" {
+		t.Errorf("%+v", m)
+	}
+}
+
+// A person who reloads a slow view cancels its read, and the next request waits for the same value.
+func TestCanceledReadIsRepeatedForTheNextTab(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache[int]()
+		left := make(chan error, 1)
+		go func() {
+			_, err := c.get("key", func() (int, error) {
+				time.Sleep(time.Second)
+				return 0, fmt.Errorf("read the key: %w", context.Canceled)
+			})
+			left <- err
+		}()
+		time.Sleep(500 * time.Millisecond)
+		reads := 0
+		read := func() (int, error) { reads++; return 7, nil }
+		if err := <-left; err == nil {
+			t.Error("the canceled read succeeded")
+		}
+		for range 3 {
+			if got, err := c.get("key", read); got != 7 || err != nil {
+				t.Errorf("after a canceled read: %d, %v", got, err)
+			}
+		}
+		if reads != 1 {
+			t.Errorf("%d reads, want 1", reads)
+		}
+	})
+}
+
+// Reads of a slow store take at most a fifth of the time.
+func TestSlowReadsHaveLongPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newReader(nil, nil, nil)
+		r.asked = time.Now().Add(time.Hour) // views are open all the time
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		var reads atomic.Int64
+		go func() {
+			ended <- r.loop(ctx, r.wake[1], rangesEvery, 0, func(context.Context) {
+				reads.Add(1)
+				time.Sleep(10 * time.Second)
+			})
+		}()
+		time.Sleep(10*time.Minute - time.Second)
+		if n := reads.Load(); n != 12 {
+			t.Errorf("%d reads of 10 s in ten minutes, want 12", n)
+		}
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // The store has whole seconds and all others have milliseconds. The times of an event are shown in an order

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"embed"
+	"errors"
 	"html/template"
 	"io/fs"
 	"net/http"
@@ -145,7 +146,11 @@ func (c *cache[T]) get(id string, read func() (T, error)) (T, error) {
 	defer one.mu.Unlock()
 	if time.Since(one.at) >= live-50*time.Millisecond {
 		one.value, one.err = read()
-		one.at = time.Now()
+		if errors.Is(one.err, context.Canceled) { // the reader has left, and others wait for the value
+			one.at = time.Time{}
+		} else {
+			one.at = time.Now()
+		}
 	}
 	return one.value, one.err
 }

@@ -11,6 +11,10 @@ import (
 // Settling is the delay of the feed on the emulator.
 const Settling = settling
 
+// Unsettle makes the feed deliver commits at once, as that of the service. The emulator shows a commit to all
+// reads after its answer.
+func (db *DB) Unsettle() { db.settle = 0 }
+
 // PutEvents commits events of a key with a given timestamp, as if it were that of the request.
 func (db *DB) PutEvents(ctx context.Context, at time.Time, key string, ids ...string) error {
 	var writes []*pb.Write

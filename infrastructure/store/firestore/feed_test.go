@@ -119,6 +119,28 @@ func TestLateCommitsAreNeverMissed(t *testing.T) {
 	}
 }
 
+// After a late commit, a search reads all events again. If it counted one of them twice, the next new event would
+// complete that number and be missed.
+func TestEventsAreCountedOnceAfterALateCommit(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	db.Unsettle()
+	feed, err := firestore.NewFeed(db, 1)
+	must(t, err)
+	at := ""
+	for _, e := range []struct {
+		id  string
+		ago time.Duration
+	}{{"first", 0}, {"second", 0}, {"late", 15 * time.Second}, {"third", 0}, {"fourth", 0}} {
+		must(t, db.PutEvents(t.Context(), time.Now().Add(-e.ago), "k", e.id))
+		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: at})
+		must(t, err)
+		if at = page.Continuation; len(page.Items) != 1 {
+			t.Errorf("%d events are shown after the commit of %s, want 1", len(page.Items), e.id)
+		}
+	}
+}
+
 // More events than one page, many of them with one timestamp.
 func TestManyEventsWithOneTimestamp(t *testing.T) {
 	t.Parallel()

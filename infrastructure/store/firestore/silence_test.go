@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,16 +31,20 @@ type silentServer struct {
 	documents int
 	pause     time.Duration
 	end       bool // end the query after the documents
+	queries   atomic.Int32
 }
 
 func (s *silentServer) RunQuery(_ *pb.RunQueryRequest, stream pb.Firestore_RunQueryServer) error {
+	if s.queries.Add(1) > 100 {
+		return nil // otherwise a caller that queries on and on would not end
+	}
 	for n := range s.documents {
 		select {
 		case <-time.After(s.pause):
 		case <-stream.Context().Done():
 			return stream.Context().Err()
 		}
-		d := &pb.Document{Name: fmt.Sprint("d/", n), CreateTime: timestamppb.Now(), UpdateTime: timestamppb.Now()}
+		d := &pb.Document{Name: fmt.Sprint("d/", n), CreateTime: timestamppb.Now(), UpdateTime: timestamppb.Now(), Fields: map[string]*pb.Value{"events": value("[]")}}
 		if err := stream.Send(&pb.RunQueryResponse{Document: d}); err != nil {
 			return err
 		}
@@ -156,6 +161,17 @@ func TestSlowQueryIsReadToItsEnd(t *testing.T) {
 		n := 0
 		if err := db.scan(t.Context(), oldest(), time.Time{}, func(*pb.Document) bool { n++; return true }); err != nil || n != 20 {
 			t.Errorf("%d documents and error %v, want 20", n, err)
+		}
+	})
+}
+
+// A page of an audit trail is read at once, however many entries follow.
+func TestAuditPageReadsNoFurther(t *testing.T) {
+	s := &silentServer{documents: 3, end: true}
+	inSilence(t, s, func(t *testing.T, db *DB) {
+		entries, err := Records{DB: db}.Audits(t.Context(), uuid.New(), 0, 3)
+		if n := s.queries.Load(); err != nil || len(entries) != 3 || n != 1 {
+			t.Errorf("%d entries by %d queries, %v; want 3 by one", len(entries), n, err)
 		}
 	})
 }

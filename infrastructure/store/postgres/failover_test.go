@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,6 +138,24 @@ func TestRoleWithoutRightsReadsWithoutTerms(t *testing.T) {
 	must(t, err)
 	t.Cleanup(lean.Close)
 	must(t, lean.Verify(t.Context()))
+
+	var away atomic.Bool // while the process starts
+	away.Store(true)
+	late, err := postgres.Open(strings.Replace(url, "feedbox@", "feedbox_relay@", 1), &postgres.DBOptions{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if away.Load() {
+			return nil, errors.New("connection refused")
+		}
+		return new(net.Dialer).DialContext(ctx, network, address)
+	}})
+	must(t, err)
+	t.Cleanup(late.Close)
+	if _, err := (postgres.Leases{DB: late}).List(t.Context(), ""); err == nil {
+		t.Error("no error without a connection")
+	}
+	away.Store(false)
+	_, err = postgres.Leases{DB: late}.List(t.Context(), "")
+	must(t, err)
+
 	for db, blind := range map[*postgres.DB]bool{db: false, lean: true} {
 		if s, err := db.State(t.Context()); err != nil || s.Blind != blind {
 			t.Errorf("state %+v, error %v; blind should be %t", s, err, blind)

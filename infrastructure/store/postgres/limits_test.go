@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"feedbox/changefeed"
@@ -86,6 +89,70 @@ func TestFeedThatIsNotReadIsNotHeld(t *testing.T) {
 		f.watch(5, 9)
 		if held := f.Held(); held > time.Second {
 			t.Errorf("held for %v by the first read after a pause", held)
+		}
+	})
+}
+
+// On a busy server there is always an open transaction, but another one each time.
+func TestFeedThatMovesIsNotHeld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &Feed{}
+		for horizon := range uint64(100) {
+			f.watch(horizon, horizon+3)
+			time.Sleep(time.Second)
+			if held := f.Held(); held != time.Second {
+				t.Errorf("held for %v by transactions of a second", held)
+			}
+		}
+	})
+}
+
+// deadlines is a connection that counts the changes of its deadline.
+type deadlines struct {
+	net.Conn
+	set int
+}
+
+func (d *deadlines) SetDeadline(time.Time) error {
+	d.set++
+	return nil
+}
+
+// The end of a statement does not remove the deadline of a close that has begun meanwhile.
+func TestCloseKeepsItsDeadline(t *testing.T) {
+	t.Parallel()
+	conn := &deadlines{}
+	closed := &pgconn.PgConn{}
+	if !closed.IsClosed() {
+		t.Fatal("the connection is open")
+	}
+	watcher{&pgconn.DeadlineContextWatcherHandler{Conn: conn}, closed}.HandleUnwatchAfterCancel()
+	if conn.set != 0 {
+		t.Errorf("the deadline was changed %d times", conn.set)
+	}
+}
+
+// A source of passwords that does not answer ends with the attempt to connect.
+func TestPasswordHasALimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &silentServer{}
+		var took []time.Duration
+		db, err := Open("postgres://user@127.0.0.1/app?sslmode=disable", &DBOptions{Dial: server.dial, Password: func(ctx context.Context, _ *pgx.ConnConfig) (string, error) {
+			began := time.Now()
+			<-ctx.Done()
+			took = append(took, time.Since(began))
+			return "", ctx.Err()
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := db.Clock(t.Context()); err == nil {
+			t.Error("no error without a password")
+		}
+		db.Close()
+		server.tasks.Wait()
+		if len(took) == 0 || slices.Max(took) > connectTimeout {
+			t.Errorf("passwords were waited for for %v, want at most %v", took, connectTimeout)
 		}
 	})
 }

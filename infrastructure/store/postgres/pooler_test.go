@@ -2,15 +2,18 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/application/relay/parkedtest"
@@ -170,5 +173,18 @@ func TestEveryCommitIsDurableWhateverTheDefault(t *testing.T) {
 				t.Errorf("commits with the settings %q, want %q", seen, want)
 			}
 		})
+	}
+}
+
+// A server that refuses the login did not process the request, so the store counts as away.
+func TestRefusedLoginIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	var used []error
+	db, err := postgres.Open(strings.Replace(database(t), "feedbox@", "nosuch@", 1), &postgres.DBOptions{Used: func(err error) { used = append(used, err) }})
+	must(t, err)
+	defer db.Close()
+	_, err = db.Clock(t.Context())
+	if reply, ok := errors.AsType[*pgconn.PgError](err); !ok || !strings.HasPrefix(reply.Code, "28") || len(used) != 1 || used[0] == nil {
+		t.Errorf("%v; reported %v, want the refusal of the login", err, used)
 	}
 }

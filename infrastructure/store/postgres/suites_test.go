@@ -164,6 +164,28 @@ func TestRecentEventsOfAPeriodIncludeThatOfALongTransaction(t *testing.T) {
 	}
 }
 
+// The end of a period is found by the times of events, of which one may be that of a long transaction.
+func TestRecentEventsBeginAfterALongTransaction(t *testing.T) {
+	t.Parallel()
+	db, pool := openAt(t, database(t))
+	const events = 11
+	hour := func(ago int) time.Time { return time.Now().Add(-time.Duration(ago) * time.Hour) }
+	for long := range events {
+		_, err := pool.Exec(t.Context(), `DELETE FROM events`)
+		must(t, err)
+		_, err = pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document, stored_at) SELECT n::text::xid8, 1, 'k', n, '{}', CASE WHEN n - 100 IN ($1::int, 100) THEN now() ELSE now() - interval '2 h' END
+			FROM (SELECT generate_series(100, 99 + $2::int) UNION SELECT 200) AS all_events (n)`, long, events)
+		must(t, err)
+		page, err := postgres.Records{DB: db}.Recent(t.Context(), relay.RecentQuery{From: hour(3), Until: hour(1), Limit: 100}, func(e recordstore.StoredEvent) relay.RecentEvent {
+			return relay.RecentEvent{StoredEvent: relay.StoredEvent{Message: relay.Message{ID: e.ID}}}
+		})
+		must(t, err)
+		if len(page.Events) != events-1 {
+			t.Errorf("%d events of the period, want the %d beside that of the long transaction %d", len(page.Events), events-1, 100+long)
+		}
+	}
+}
+
 // Some events are of one transaction and key. Nothing orders them but their ids.
 func TestRecentEvents(t *testing.T) {
 	t.Parallel()

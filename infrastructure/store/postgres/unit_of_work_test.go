@@ -203,16 +203,16 @@ func TestCommitOfAServerThatShutsDownIsResolved(t *testing.T) {
 	subject(db).History(t, made.Aggregate.ID(), int(changes)+1, int(changes)+1)
 }
 
-// A limit of the database ends a commit that waits for a row. That says nothing about the change, so it is
-// attempted again and is never an internal error.
+// A limit of the database ends a commit that waits for a row, and a server that is being replaced accepts reads
+// only. That says nothing about the change, so it is attempted again and is never an internal error.
 func TestLimitsOfTheDatabaseOnlyDelayACommit(t *testing.T) {
 	t.Parallel()
-	for setting, want := range map[string]string{"lock_timeout": "55P03", "statement_timeout": "57014"} {
+	for setting, want := range map[string]string{"lock_timeout = 50": "55P03", "statement_timeout = 50": "57014", "default_transaction_read_only = on": "25006"} {
 		url := database(t)
 		db, pool := openAt(t, url)
 		made, err := baskets(t, db, nil).Create(t.Context(), recordstoretest.Opening(""))
 		must(t, err)
-		_, err = pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+setting+` = 50', current_database()); END $$`)
+		_, err = pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+setting+`', current_database()); END $$`)
 		must(t, err)
 		limited, err := postgres.Open(url, nil)
 		must(t, err)

@@ -218,6 +218,25 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// Whatever the last batch of a sweep has deleted, the log names the lease that keeps events.
+func TestSweepReportsKeptEventsOfEachBatch(t *testing.T) {
+	t.Parallel()
+	db, pool := openAt(t, database(t))
+	kept := storeExpiring(t, pool, 1<<29, 10, `now() - interval '1 h'`)
+	end := storeExpiring(t, pool, 0, 6000, expired) // two batches, with the others
+	slow := changefeed.FeedRange{Min: "20000000", Max: "30000000"}
+	lease(t, db, "a", slow, kept-1, "")
+	lease(t, db, "a", changefeed.FeedRange{Max: "20000000"}, end, "")
+	lease(t, db, "a", changefeed.FeedRange{Min: "30000000", Max: "FF"}, end, "")
+	var log strings.Builder
+	must(t, postgres.Upkeep{DB: db, Log: slog.New(slog.NewTextHandler(&log, nil))}.Sweep(t.Context()))
+	var left int
+	must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM events`).Scan(&left))
+	if left != 10 || !strings.Contains(log.String(), "expired events kept") || !strings.Contains(log.String(), "slowest=\"apostgres_db_feedbox.."+slow.String()) && !strings.Contains(log.String(), "slowest=apostgres_db_feedbox.."+slow.String()) {
+		t.Errorf("%d events are left, log %q; want 10 that the lease of %s keeps", left, log.String(), slow)
+	}
+}
+
 // Events that live longer, or for ever, hide no expired ones. Neither do events that expired at one
 // time and are not handled yet.
 func TestSweepPassesEventsThatAreKept(t *testing.T) {

@@ -3,6 +3,7 @@ package recordstore_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"feedbox/changefeed"
 	"feedbox/infrastructure/store/recordstore"
@@ -31,5 +32,21 @@ func TestRangeCache(t *testing.T) {
 	}
 	if m.Keep(at(1), 7); m.Take(at(1)) != 7 {
 		t.Error("the last value is not kept")
+	}
+}
+
+// A continuation is later than the time at which a reader started: after it, an event counts whenever it was stored.
+func TestContinuationReplacesTheStart(t *testing.T) {
+	t.Parallel()
+	space, err := recordstore.SplitKeySpace(1, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	since := time.Now()
+	for continuation, want := range map[string]time.Time{"": since, recordstore.Token(5): {}} {
+		r, err := recordstore.ParseRequest(space, changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: continuation, Since: since})
+		if err != nil || !r.Since.Equal(want) {
+			t.Errorf("continuation %q: since %v, %v; want %v", continuation, r.Since, err, want)
+		}
 	}
 }

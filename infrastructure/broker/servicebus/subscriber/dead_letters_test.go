@@ -168,6 +168,21 @@ func TestClaimEndsIfItsLocksExpireBeforeTheLettersAreFound(t *testing.T) {
 	})
 }
 
+// Otherwise a claim would lock any number of letters, and keep them in memory.
+func TestClaimPassesABoundedNumberOfLetters(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		d.publish(t, "a", numbers(1, 5100)...)
+		letters, ids := d.reject(t, subscription, 5100)
+		claim, err := letters.Claim(t.Context(), subscription, ids[len(ids)-1:])
+		if err == nil {
+			claim.Release(t.Context())
+		}
+		if err == nil || !strings.Contains(err.Error(), "more than 5000 other letters") {
+			t.Errorf("claim of the last letter: %v", err)
+		}
+	})
+}
+
 func TestResubmittedMessageDoesNotExpireAtTheTimeOfItsLetter(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *broker) {
 		sender, err := d.client.NewSender(topic, nil)

@@ -261,6 +261,9 @@ func TestEventsWaitWhileTheInboxFails(t *testing.T) {
 		if d.left(t) != 2 {
 			t.Errorf("%d messages left while the inbox was down, want 2", d.left(t))
 		}
+		if n := box.failures.Load(); n > 20 {
+			t.Errorf("the inbox was read %d times in 10 s, want one read a second", n)
+		}
 		box.down.Store(false)
 		settle(time.Minute)
 		stop()
@@ -273,11 +276,15 @@ func TestEventsWaitWhileTheInboxFails(t *testing.T) {
 
 type failingInbox struct {
 	consumer.Inbox
-	down atomic.Bool
+	down     atomic.Bool
+	failures atomic.Int64 // of Last
 }
 
 func (b *failingInbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	if b.down.Load() {
+		if b.failures.Add(1) > 100 { // otherwise a busy loop would not let the time of the bubble pass
+			time.Sleep(time.Minute)
+		}
 		return consumer.Mark{}, errors.New("the inbox is away")
 	}
 	return b.Inbox.Last(ctx, key)

@@ -114,6 +114,22 @@ func TestEventAfterAGapWaits(t *testing.T) {
 	})
 }
 
+// The missing event may have been handled by a process that held the session before, and recorded it late.
+func TestWaitEndsIfAnotherProcessHasHandledTheMissingEvent(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		inbox := consumer.NewMemoryInbox(0)
+		d.publish(t, "k", 1, 3)
+		stop := d.run(t, subscriber.SessionOptions{Inbox: inbox, RetryDelay: 10 * time.Second}, nil)
+		settle(time.Second)
+		if err := inbox.Record(t.Context(), "k", consumer.Mark{Sequence: 2, EventID: "k.2"}); err != nil {
+			t.Error(err)
+		}
+		settle(time.Minute)
+		stop()
+		d.wantOutcomes(t, "k.1 fresh handled", "k.3 gap abandoned", "k.3 fresh handled")
+	})
+}
+
 // The subscription dead-letters an event after five deliveries. Waiting and failures of the inbox spend none.
 func TestOnlyRefusedEventsSpendDeliveries(t *testing.T) {
 	for _, failures := range []int{0, 8} {

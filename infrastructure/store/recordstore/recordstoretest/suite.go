@@ -14,9 +14,11 @@ import (
 
 	"feedbox/application/command"
 	"feedbox/application/query"
+	"feedbox/domain/aggregate"
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/unitofwork"
 )
 
 // Subject is a store under test.
@@ -131,6 +133,26 @@ func UnitOfWork(t *testing.T, s Subject) {
 	s.audit(t, p)
 	s.commitAgain(t, p)
 	s.anothersNote(t, p)
+	s.lostReadBack(t)
+	s.olderTombstone(t)
+}
+
+// olderTombstone creates an id again. A writer that has read an older tombstone would repeat versions.
+func (s Subject) olderTombstone(t *testing.T) {
+	t.Helper()
+	id := uuid.New()
+	save := func(version int64, deleted bool) error {
+		return s.Store.Save(t.Context(), &recordstore.Change{Type: "basket", EventTTL: time.Hour, Change: &unitofwork.Change{
+			ID: id, After: unitofwork.State{Version: version}, Commit: aggregate.Commit{Sequence: version}, Data: []byte("{}"), Deleted: deleted, Recurs: true, DeletedTTL: time.Nanosecond,
+		}})
+	}
+	must(t, save(5, true))
+	for _, version := range []int64{4, 5} {
+		if err := save(version, false); !errors.Is(err, recordstore.ErrExists) {
+			t.Errorf("version %d after 5, which has expired: %v", version, err)
+		}
+	}
+	must(t, save(6, false))
 }
 
 // audit reads a trail whose first entries have expired and may not be removed yet: the rest follows.
@@ -220,6 +242,39 @@ func (s Subject) anothersNote(t *testing.T, p *command.Service[*Basket]) {
 		t.Errorf("a lost request whose key another one has used: %+v, %v", updated, err)
 	}
 	s.History(t, target.ID, 2, 2)
+}
+
+// lostAnswers is a store that loses the answers of the first Save and of the first Saved.
+type lostAnswers struct {
+	lostRequest
+	reads int
+}
+
+func (s *lostAnswers) Save(ctx context.Context, c *recordstore.Change) error {
+	err := s.Store.Save(ctx, c)
+	if meanwhile := s.meanwhile; meanwhile != nil {
+		s.meanwhile = nil
+		return errors.Join(errLost, err)
+	}
+	return err
+}
+
+func (s *lostAnswers) Saved(ctx context.Context, c *recordstore.Change) (own, current bool, err error) {
+	if s.reads++; s.reads == 1 {
+		return false, false, fault.Wrap(fault.Unavailable, "", "the store does not answer", errLost)
+	}
+	return s.Store.Saved(ctx, c)
+}
+
+// lostReadBack loses the answer of a commit, and that of the read that looks for it. The change is stored.
+func (s Subject) lostReadBack(t *testing.T) {
+	t.Helper()
+	store := &lostAnswers{lostRequest: lostRequest{s.Store, func() {}}}
+	made, err := Baskets(t, store, &recordstore.Options{Backoff: time.Millisecond}).Create(t.Context(), Opening(""))
+	if err != nil || made.ETag != `"1"` || store.reads != 2 {
+		t.Fatalf("%+v after %d reads, %v; want success after the second", made, store.reads, err)
+	}
+	s.History(t, made.Aggregate.ID(), 1, 1)
 }
 
 // read reads the basket id, which has four lines, and lists it with others.
