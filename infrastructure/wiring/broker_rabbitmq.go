@@ -20,7 +20,7 @@ func (rabbitMQBroker) open(p Params, cfg *config.Relay, name string) (operator.B
 		return operator.Broker{}, err
 	}
 	return operator.Broker{
-		Broker:      rabbitmq.NewRelayBroker(client, cfg.RabbitMQ.Exchange, cfg.RabbitMQ.Source),
+		Broker:      rabbitmq.NewRelayBroker(client, cfg.RabbitMQ.Exchange, &rabbitmq.PublisherOptions{Source: cfg.RabbitMQ.Source, PackKeys: cfg.RabbitMQ.PackKeys}),
 		Doctor:      doctor.New(cfg.RabbitMQ, client, cfg.Broker.Consumers...),
 		DeadLetters: rabbitmq.NewDeadLetters(client),
 		Close:       func(context.Context) error { return client.Close() },

@@ -46,7 +46,7 @@ func (c byRabbitMQ) group() rabbitmq.Group {
 
 func (c byRabbitMQ) broker() (relayport.Broker, error) {
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: c.url})
-	return rabbitmq.NewRelayBroker(client, c.exchange, ""), err
+	return rabbitmq.NewRelayBroker(client, c.exchange, nil), err
 }
 
 func (c byRabbitMQ) consumer(handler consumer.Handler, inbox consumer.Inbox) (interface {

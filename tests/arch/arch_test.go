@@ -40,7 +40,7 @@ const (
 )
 
 // kit lists the common packages of the brokers' consumer kits and publishers.
-var kit = []string{infra + "consumer", infra + "consumer/handling", infra + "broker/internal/"}
+var kit = []string{infra + "consumer", infra + "consumer/cloudevents", infra + "consumer/handling", infra + "broker/internal/"}
 
 var rules = []rule{
 	{"domain", []string{uuid}},

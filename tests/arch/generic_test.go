@@ -19,7 +19,7 @@ var generic = []string{
 	"application/command", "application/query", "application/relay", "application/mediator", "changefeed", "changefeed/cosmosfeed",
 	"infrastructure/store/cosmos", "infrastructure/store/document", "infrastructure/store/unitofwork", "infrastructure/store/recordstore", "infrastructure/store/recordstore/parked", "infrastructure/store/postgres", "infrastructure/store/firestore", "infrastructure/store/internal/jsontext", "infrastructure/store/cosmos/internal/store", "infrastructure/store/cosmos/parked",
 	"infrastructure/page", "infrastructure/lab/verify", "infrastructure/consumer", "infrastructure/consumer/cosmosinbox", "infrastructure/consumer/postgresinbox", "infrastructure/consumer/firestoreinbox",
-	"infrastructure/consumer/handling", "infrastructure/consumer/push", "infrastructure/broker/internal/publish", "infrastructure/broker/internal/shared", "infrastructure/broker/servicebus/subscriber", "infrastructure/broker/rabbitmq", "infrastructure/broker/sqs",
+	"infrastructure/consumer/cloudevents", "infrastructure/consumer/handling", "infrastructure/consumer/push", "infrastructure/broker/internal/publish", "infrastructure/broker/internal/shared", "infrastructure/broker/servicebus/subscriber", "infrastructure/broker/rabbitmq", "infrastructure/broker/sqs",
 	"infrastructure/broker/servicebus", "infrastructure/broker/servicebus/internal/wire", "infrastructure/relay/relayfeed", "infrastructure/relay/relayservice", "infrastructure/relay/relayport", "infrastructure/store/cosmos/cosmosrelay", "infrastructure/relay/monitor",
 	"infrastructure/httpapi", "infrastructure/httpapi/auth", "infrastructure/httpapi/internal/strictjson",
 }

@@ -112,7 +112,7 @@ func (p *consumerPlan) startBroker(t testing.TB) (publisher relay.Publisher) {
 			failed = rabbitmq.Declare(t.Context(), client, consumerExchange, consumerGroup)
 		}
 		if err = failed; err == nil {
-			publisher, err = rabbitmq.NewPublisher(client, consumerExchange, nil)
+			publisher, err = rabbitmq.NewPublisher(client, consumerExchange, &rabbitmq.PublisherOptions{PackKeys: p.Seed%2 == 1}) // the default seed does
 		}
 	case "sqs":
 		p.URL = servers.StartSQS(t)

@@ -83,11 +83,12 @@ func inRabbitMQ(t *testing.T, server *servers.RabbitMQ) *broker {
 		t.Cleanup(func() { _ = client.Close() })
 		return client
 	}
-	exchange := fmt.Sprint("contacts-", names.Add(1))
+	number := names.Add(1)
+	exchange := fmt.Sprint("contacts-", number)
 	group := rabbitmq.Group{Name: exchange + "-billing", Queues: 4}
 	must(t, rabbitmq.Declare(t.Context(), connect(t), exchange, group))
 	return &broker{
-		env: []string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL, "FEEDBOX_RABBITMQ_EXCHANGE=" + exchange}, repeats: true,
+		env: []string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=" + server.URL, "FEEDBOX_RABBITMQ_EXCHANGE=" + exchange, fmt.Sprint("FEEDBOX_RABBITMQ_PACK_KEYS=", number%2 == 1)}, repeats: true, // every second relay packs
 		orders: []string{"ORDERS_TEST_RABBITMQ=" + server.URL},
 		consume: func(t *testing.T, l *servers.Ledger) func() {
 			c, err := rabbitmq.NewConsumer(connect(t), group, l.Handle, &rabbitmq.ConsumerOptions{Options: l.Options()})

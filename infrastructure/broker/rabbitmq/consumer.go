@@ -24,10 +24,11 @@ type Consumer struct {
 // ConsumerOptions are the options of NewConsumer. Zero means the default.
 type ConsumerOptions struct {
 	consumer.Options
-	// Prefetch is the number of unacknowledged events of a queue that the broker sends. It includes
-	// events of keys in backoff, so a queue stops if all of them wait. All consumers of a group must
-	// use the same value, otherwise the broker may redeliver events in a different order.
-	// Default 256.
+	// Prefetch is the number of unsettled events of a queue, and of unacknowledged messages that the broker
+	// sends. A message has one event, or several if the publisher packs them (PublisherOptions.PackKeys): the
+	// consumer takes up another message while it has fewer events. Prefetch includes events of keys in backoff,
+	// so a queue stops if all of them wait. All consumers of a group must use the same value, otherwise the
+	// broker may redeliver events in a different order. Default 256.
 	Prefetch int
 }
 
@@ -96,6 +97,8 @@ type queueReceiver struct {
 	ends       chan *amqp.Error
 	owned      context.Context //nolint:containedctx // ends with the channel
 	lose       context.CancelCauseFunc
+	waiting    []amqp.Delivery // received and not taken up
+	taken      *taken          // of the channel
 }
 
 // receive subscribes to the queue, or dispatches deliveries until the subscription ends. It leaves the
@@ -106,12 +109,16 @@ func (r *queueReceiver) receive(ctx, working context.Context) error {
 		return r.subscribe(ctx, working)
 	}
 	for {
+		for ; len(r.waiting) > 0 && r.taken.events.Load() < int64(r.prefetch); r.waiting = r.waiting[1:] {
+			r.take(ctx, &r.waiting[0])
+		}
 		select {
 		case m, ok := <-r.deliveries:
 			if !ok {
 				return r.lost()
 			}
-			r.dispatcher.Add(ctx, r.delivery(r.owned, m))
+			r.waiting = append(r.waiting, m)
+		case <-r.taken.room:
 		case <-ctx.Done():
 			return nil
 		}
@@ -132,6 +139,7 @@ func (r *queueReceiver) subscribe(ctx, working context.Context) error {
 		return fmt.Errorf("queue %s: %w", r.queue, err)
 	}
 	r.owned, r.lose = context.WithCancelCause(working)
+	r.waiting, r.taken = nil, &taken{limit: int64(r.prefetch), room: make(chan struct{}, 1)}
 	return nil
 }
 
@@ -155,17 +163,6 @@ func (r *queueReceiver) end(cause error) {
 		r.lose(cause)
 		r.session.closeChannel(r.channel)
 		r.channel = nil
-	}
-}
-
-// delivery returns m with the context of its channel.
-func (r *queueReceiver) delivery(owned context.Context, m amqp.Delivery) *handling.Delivery {
-	return &handling.Delivery{
-		Event: event(&m), Context: owned, WakeUp: m.Type == typeWakeUp,
-		Complete: func(out consumer.Outcome) { r.dispatcher.Settled(owned, out, m.Ack(false)) },
-		DeadLetter: func(ctx context.Context, reason *consumer.DeadLetterError) error {
-			return r.deadLetter(ctx, &m, reason)
-		},
 	}
 }
 

@@ -65,6 +65,7 @@ type consumers struct {
 	server  *servers.RabbitMQ
 	client  *rabbitmq.Client // of the publisher
 	group   rabbitmq.Group
+	packs   func() bool // whether the next publisher packs events; nil: none does
 	network cuttable
 }
 
@@ -97,7 +98,7 @@ func (c *consumers) start(t *testing.T, handler consumer.Handler, o rabbitmq.Con
 // publish retries until all messages are accepted, as the relay does.
 func (c *consumers) publish(t *testing.T, all []relay.Group) {
 	t.Helper()
-	p, err := rabbitmq.NewPublisher(c.client, c.group.Name, nil)
+	p, err := rabbitmq.NewPublisher(c.client, c.group.Name, &rabbitmq.PublisherOptions{PackKeys: c.packs != nil && c.packs()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,10 +137,12 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		wantFirstFailure(t, rabbitmq.Config{URL: strings.Replace(server.URL, "guest:guest", "guest:wrong", 1)}, time.Minute, "access_refused", "username or password not allowed", "correct the user")
 	})
 	// Handlers fail, consumers restart, connections are cut, and the broker is killed at full size.
-	// Every event has one effect, in the order of its key.
+	// Every event has one effect, in the order of its key, whether or not it was packed.
 	t.Run("faults cause no loss, no repeat and no disorder", func(t *testing.T) {
 		rnd := testenv.Random(t)
 		c := newConsumers(t, server, rabbitmq.Group{Name: "faults", Queues: 4})
+		var parts atomic.Int64
+		c.packs = func() bool { return parts.Add(1)%2 == 0 }
 		var ledger servers.Ledger
 		var tries atomic.Int64
 		handler := func(ctx context.Context, e *consumer.Event) error {
@@ -156,7 +159,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		o := rabbitmq.ConsumerOptions{Options: ledger.Options(), Prefetch: 32}
 		o.RetryDelay, o.RetryDelayMax, o.Attempts = 5*time.Millisecond, 20*time.Millisecond, -1
 		stops := []func(){c.start(t, handler, o), c.start(t, handler, o)}
-		all := versions(groups(60, 40))
+		all := append(versions(groups(60, 40)), inSlot(10, 40)...)
 		published := make(chan struct{})
 		go func() {
 			defer close(published)
@@ -201,6 +204,8 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		}
 		defer pool.Close()
 		c := newConsumers(t, server, rabbitmq.Group{Name: "parks", Queues: 4})
+		var published atomic.Int64
+		c.packs = func() bool { return published.Add(1)%2 == 0 }
 		servers.TestParked(t, servers.ParkedKit{
 			Store: store, Inbox: inbox, Publish: func(all []relay.Group) { c.publish(t, all) }, Keys: testenv.Sample(t, 4, 10),
 			Start: func(o consumer.Options, handler consumer.Handler) func() {
@@ -462,12 +467,17 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 
 	// The handler of one event never returns, and each consumer dies with it. The events that the broker
 	// has sent in advance die as often.
-	t.Run("only events whose handlers died are dead-lettered", func(t *testing.T) {
+	deaths := func(t *testing.T, name string, all []relay.Group, packs bool) {
 		const limit = 2
-		c := newConsumers(t, server, rabbitmq.Group{Name: "deaths", Queues: 1, DeliveryLimit: limit})
-		all := versions(groups(20, 2))
-		c.publish(t, all[:1]) // at the head of the queue
-		c.publish(t, all[1:])
+		c := newConsumers(t, server, rabbitmq.Group{Name: name, Queues: 1, DeliveryLimit: limit})
+		c.packs = func() bool { return packs }
+		first := all[0].Messages[0].ID
+		if !packs {
+			c.publish(t, all[:1]) // at the head of the queue
+			c.publish(t, all[1:])
+		} else {
+			c.publish(t, all)
+		}
 		var ledger servers.Ledger
 		var poison atomic.Int64
 		raw, err := amqp.Dial(server.URL)
@@ -481,7 +491,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 			o := rabbitmq.ConsumerOptions{Options: ledger.Options()}
 			o.Concurrency, o.DrainTimeout = 1, time.Millisecond
 			stop := c.start(t, func(ctx context.Context, e *consumer.Event) error {
-				if e.ID != "0-0" {
+				if e.ID != first {
 					return ledger.Handle(ctx, e)
 				}
 				poison.Add(1)
@@ -503,14 +513,16 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		if n := poison.Load(); n < limit || n > 2*limit {
 			t.Errorf("the event was passed to a handler %d times, want %d to %d", n, limit, 2*limit)
 		}
-		letters := drain(t, raw, "deaths.dead-letters")
-		if len(letters) != 1 || letters[0].MessageId != "0-0" || letters[0].Headers[rabbitmq.HeaderDeadLetterReason] != consumer.ReasonDeliveries {
-			t.Errorf("%d dead letters, want that of 0-0: %+v", len(letters), letters)
+		letters := drain(t, raw, name+".dead-letters")
+		if len(letters) != 1 || letters[0].MessageId != first || letters[0].Headers[rabbitmq.HeaderDeadLetterReason] != consumer.ReasonDeliveries {
+			t.Errorf("%d dead letters, want that of %s: %+v", len(letters), first, letters)
 		}
 		if n := ledger.Count(); n != 39 {
 			t.Errorf("%d events handled, want all 39 others", n)
 		}
-	})
+	}
+	t.Run("only events whose handlers died are dead-lettered", func(t *testing.T) { deaths(t, "deaths", versions(groups(20, 2)), false) })
+	t.Run("only the events of a packed message whose handlers died are dead-lettered", func(t *testing.T) { deaths(t, "packed-deaths", inSlot(20, 2), true) })
 
 	t.Run("stop finishes handlers and requeues the rest", func(t *testing.T) {
 		c := newConsumers(t, server, rabbitmq.Group{Name: "stops", Queues: 1})

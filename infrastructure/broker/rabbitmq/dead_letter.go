@@ -251,8 +251,11 @@ func (q *letterQueue) bounded(ctx context.Context, id string, request func(ctx c
 // duplicates.
 func (q *letterQueue) Resubmit(ctx context.Context, id string, r relayport.Resubmission) error {
 	return q.bounded(ctx, id, func(ctx context.Context, m amqp.Delivery) error {
-		key, _ := m.Headers[consumer.PropertyKey].(string)
-		if key == "" {
+		slot, known := m.Headers[headerSlot].(int32) // of a packed message
+		if key, _ := m.Headers[consumer.PropertyKey].(string); key != "" {
+			slot, known = int32(Slot(key)), true //nolint:gosec // below 256
+		}
+		if !known || slot < 0 || slot >= Slots {
 			return errors.New("the letter has no key, so its queue is unknown")
 		}
 		again := copyOf(&m)
@@ -265,7 +268,7 @@ func (q *letterQueue) Resubmit(ctx context.Context, id string, r relayport.Resub
 		if r.Body != nil {
 			again.Body = r.Body
 		}
-		return publishConfirmed(ctx, q.channel, q.returns, q.group.queue(Slot(key)*q.group.Queues/Slots), again)
+		return publishConfirmed(ctx, q.channel, q.returns, q.group.queue(int(slot)*q.group.Queues/Slots), again)
 	})
 }
 

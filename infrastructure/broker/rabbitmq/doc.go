@@ -10,7 +10,7 @@
 // slots among any number of queues. Each queue has a single active consumer, so all events of a key
 // go to one queue and one consumer at a time. The slots let a group choose its number of queues
 // without a change of the relay. To consume only some actions, bind a headers exchange to all slots
-// and a queue to that exchange by the header action.
+// and a queue to that exchange by the header action. Packed messages have no such header.
 //
 // # Messages
 //
@@ -23,13 +23,51 @@
 // none for AMQP 0-9-1. Its id, type and source are the properties above. Its time, with fractions of
 // a second, is the header createdAt.
 //
+// # Packed messages
+//
+// With PublisherOptions.PackKeys the events of one slot that are in one call of Publish share a message:
+//
+//	ready        slot 3f: a1 a2, b1, c1          slot 40: d1
+//	check        b1 is too large: only b fails
+//	sent         [a1 a2 c1]                      d1, as without the option
+//	confirmed    a, c: sent                      d: sent
+//	refused      a, c: failed with one reason    d: failed
+//
+// The body is a batch in the JSON format of CloudEvents (application/cloudevents-batch+json), as that of package
+// push: attributes partitionkey, keysequence, aggregateversion, and data as stored. The message has the type of
+// its first event, the id "batch." and that event's id, and no header but the slot. It has at most 100 events
+// and 64 KiB, and never more than MaxMessageBytes. These events are sent alone: one that is the only one of its
+// slot in the call, that failed before (relay.Group.Alone), that is larger, or that JSON would change, such as
+// one with white space around its body. So the latency and the form of events at low load do not change.
+//
+// All events of a slot go to the same queue of each group, and a message is accepted or refused as a whole. If
+// the broker closes the channel because of a packed message, no key is refused: the relay sends the keys again,
+// each alone, and the broker then refuses only the event at fault.
+//
+//	a message  [received] --fewer than Prefetch events--> [unpacked] --all its events settled--> acknowledged
+//	                                                          \__ unreadable: dead letter confirmed --> acknowledged
+//	an event   as if it had come alone: see Consuming
+//
+// A consumer reads packed messages whether or not the publisher has the option. An earlier version cannot: it
+// passes the batch to the handler as one event without a key, which the handler refuses, or completes if it
+// ignores the action. So upgrade all consumers before you set the option. To return to an earlier version,
+// remove the option first and wait until the queues are empty.
+//
+// A dead letter has one event, in the form in which it would have come alone. A message that cannot be read, or
+// has more than 1,000 events, becomes a dead letter as a whole ("undecodable"); feedbox deadletters edit
+// corrects and sends it again. If a consumer ends before all events of a message are settled, all of them are
+// delivered again, and the inbox drops those that were handled. With an inbox in memory they are handled again.
+//
+// A headers exchange cannot match the action of packed messages, and AMQP cannot list its bindings. So its
+// queues do not receive them, and nothing reports that: do not use the option with such an exchange.
+//
 // # Delivery guarantees
 //
 // A message counts as sent after the broker has confirmed it. A quorum queue confirms when a majority
 // of its members has written the message to disk. Every message is mandatory: if no queue is bound for
 // it, the broker returns it, and its key is blocked ("no_queue") until there is a queue.
 //
-// Each key has at most one unconfirmed message, because a broker that refuses one message may accept
+// Each key has events in at most one unconfirmed message, because a broker that refuses one message may accept
 // the next: a full queue does so while a consumer reads from it. Messages of different keys are
 // confirmed concurrently, on several channels.
 //
@@ -74,7 +112,7 @@
 //     events of its key, which stay unacknowledged. It is not rejected, because RabbitMQ would requeue
 //     it after messages that it has already delivered. Other keys are handled until Prefetch events
 //     of the queue are waiting.
-//   - An event is acknowledged after its handler has returned and the inbox has recorded it, or after
+//   - An event is acknowledged, with the others of its message, after its handler has returned and the inbox has recorded it, or after
 //     the broker has confirmed its dead letter. If the acknowledgement is lost, the inbox drops the
 //     redelivered event.
 //   - After a channel has ended, its events are no longer handled. A redelivered event waits until the
@@ -84,7 +122,8 @@
 //     early. Then the channel is closed, and the broker requeues the remaining events in order.
 //
 // An event may be unacknowledged for 30 minutes (consumer_timeout of the broker), including the
-// handlers and backoffs of earlier events of its key. After that the broker closes the channel.
+// handlers and backoffs of earlier events of its key, or of another event of its message. After that the broker
+// closes the channel.
 //
 // # Consumers that crash
 //
@@ -93,7 +132,8 @@
 // has a queue of RabbitMQ 3 after the upgrade: replace it, or set a policy with a high delivery-limit.
 //
 // With Group.DeliveryLimit the consumer counts in its inbox, once the broker has delivered an event more
-// often than the limit. So it dead-letters the event after at most twice the limit of calls of handlers.
+// often than the limit. So it dead-letters the event after at most twice the limit of calls of handlers. Each
+// event of a packed message is counted on its own, so the others are handled.
 //
 // # Parked keys
 //

@@ -47,6 +47,6 @@ func ExampleNewRelayBroker() {
 	if err := rabbitmq.Declare(context.Background(), client, "orders", rabbitmq.Group{Name: "billing"}); err != nil {
 		log.Panic(err)
 	}
-	broker := rabbitmq.NewRelayBroker(client, "orders", "/shop/orders")
+	broker := rabbitmq.NewRelayBroker(client, "orders", &rabbitmq.PublisherOptions{Source: "/shop/orders"})
 	_ = broker
 }

@@ -56,6 +56,13 @@ func publishing(m *relay.Message, source string) amqp.Publishing {
 
 // check refuses a message that cannot be encoded or exceeds the limit of the broker.
 func (p *Publisher) check(m *relay.Message) error {
+	if len(m.Body) > p.opts.MaxMessageBytes {
+		return relay.Refuse("too_large", "event of %d bytes; a message has at most %d", len(m.Body), p.opts.MaxMessageBytes)
+	}
+	return checkProperties(m)
+}
+
+func checkProperties(m *relay.Message) error {
 	switch {
 	case len(m.ID) > textLimit:
 		return relay.Refuse("id_too_long", "event id of %d bytes; a message id has at most %d", len(m.ID), textLimit)
@@ -63,8 +70,6 @@ func (p *Publisher) check(m *relay.Message) error {
 		return relay.Refuse("action_too_long", "action of %d bytes; the type of a message has at most %d", len(m.Action), textLimit)
 	case len(m.Key)+len(m.CreatedAt)+len(m.Traceparent) > headersLimit:
 		return relay.Refuse("headers_too_large", "key, createdAt and traceparent of %d bytes; the headers of a message have at most %d", len(m.Key)+len(m.CreatedAt)+len(m.Traceparent), headersLimit)
-	case len(m.Body) > p.opts.MaxMessageBytes:
-		return relay.Refuse("too_large", "event of %d bytes; a message has at most %d", len(m.Body), p.opts.MaxMessageBytes)
 	}
 	return nil
 }

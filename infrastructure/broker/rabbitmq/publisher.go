@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,11 @@ type PublisherOptions struct {
 	// MaxMessageBytes is the largest body that the broker accepts (its max_message_size). Default
 	// 128 MiB, the default of the broker.
 	MaxMessageBytes int
+	// PackKeys packs the events of a call that have one slot into one message, up to 100 events and 64 KiB. That
+	// saves most of the broker's work if a call has several events of a slot. An event that shares no message
+	// is sent as without the option. All consumers must be able to read such messages (Unpack), and no headers
+	// exchange may choose by action: see Packed messages in the documentation of the package.
+	PackKeys bool
 	// Source is the app id of messages, at most 255 bytes. Default: "/" and the name of the exchange.
 	Source string
 	// Sent, if set, is called once per call and channel, after the last message was confirmed or has
@@ -82,6 +88,7 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 			shared = append(shared, i)
 		}
 	}
+	slots := p.sortBySlot(groups, shared)
 	for channels := min(p.opts.Channels, (len(shared)+p.opts.Window-1)/p.opts.Window); channels > 0; channels-- {
 		n := (len(shared) + channels - 1) / channels
 		parts = append(parts, shared[:n])
@@ -89,15 +96,30 @@ func (p *Publisher) Publish(ctx context.Context, groups []relay.Group) error {
 	}
 	var sends sync.WaitGroup
 	for _, part := range parts {
-		sends.Go(func() { p.send(ctx, groups, part, results) })
+		sends.Go(func() { p.send(ctx, groups, slots, part, results) })
 	}
 	sends.Wait()
 	return publish.Failed(results)
 }
 
+// sortBySlot sorts groups so that those of one slot are sent together, and returns the slots of all groups. It
+// does nothing if groups are not packed.
+func (p *Publisher) sortBySlot(groups []relay.Group, shared []int) (slots []int) {
+	if !p.opts.PackKeys {
+		return nil
+	}
+	slots = make([]int, len(groups))
+	for i := range groups {
+		slots[i] = Slot(groups[i].Key)
+	}
+	slices.SortStableFunc(shared, func(a, b int) int { return slots[a] - slots[b] })
+	return slots
+}
+
 // send sends the groups of a part on one channel and sets their results.
-func (p *Publisher) send(ctx context.Context, groups []relay.Group, part []int, results []relay.KeyError) {
+func (p *Publisher) send(ctx context.Context, groups []relay.Group, slots, part []int, results []relay.KeyError) {
 	s := &sender{publisher: p, groups: groups, results: results, returned: make(map[string]bool)}
+	s.packer.slots, s.packer.limit = slots, min(maxPackedBytes, p.opts.MaxMessageBytes)
 	began := time.Now()
 	var ch *channel
 	select {

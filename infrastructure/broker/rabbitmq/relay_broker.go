@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -11,13 +12,15 @@ import (
 // BrokerName identifies RabbitMQ in metrics of dependencies and in probes.
 const BrokerName = "rabbitMQ"
 
-// NewRelayBroker returns the broker of a relay that publishes to a durable direct exchange. Source is
-// the app id of messages; "" means the default of PublisherOptions. It does no I/O.
-func NewRelayBroker(client *Client, exchange, source string) relayport.Broker {
+// NewRelayBroker returns the broker of a relay that publishes to a durable direct exchange. opts may be nil;
+// Sent and Logger are those of the relay. It does no I/O.
+func NewRelayBroker(client *Client, exchange string, opts *PublisherOptions) relayport.Broker {
 	return relayport.Broker{
 		Name: BrokerName, System: "rabbitmq", Destination: exchange,
 		Open: func(log *slog.Logger, sent func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
-			return NewPublisher(client, exchange, &PublisherOptions{Source: source, Sent: sent, Logger: log})
+			o := *cmp.Or(opts, &PublisherOptions{})
+			o.Sent, o.Logger = sent, log
+			return NewPublisher(client, exchange, &o)
 		},
 	}
 }

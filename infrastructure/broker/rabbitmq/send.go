@@ -61,15 +61,16 @@ func (c *channel) discard() {
 	})
 }
 
-// sender sends the groups of a call that share a channel. Each group has at most one unconfirmed
-// message.
+// sender sends the groups of a call that share a channel. Each group has events in at most one
+// unconfirmed message.
 type sender struct {
 	publisher   *Publisher
 	groups      []relay.Group
-	results     []relay.KeyError // by group; Sent is the number of confirmed messages
-	unconfirmed []int            // groups with an unconfirmed message, in the order of sending
+	packer      packer
+	results     []relay.KeyError // by group; Sent is the number of confirmed events
+	unconfirmed []parcel         // in the order of sending
 	returned    map[string]bool  // by message id
-	attempted   int              // messages
+	attempted   int              // events
 	writing     atomic.Bool
 }
 
@@ -101,7 +102,7 @@ func (s *sender) run(ctx context.Context, ch *channel, part []int) (settled bool
 				}
 				continue
 			}
-			err = channelError(<-ch.ends, len(s.unconfirmed))
+			err = channelError(<-ch.ends, s.unconfirmedEvents())
 		case <-timer.C:
 			err = timedOut.Wrap(errors.New("the broker did not confirm the message in time"))
 			s.noteTimeout(ctx, ch.session)
@@ -111,9 +112,23 @@ func (s *sender) run(ctx context.Context, ch *channel, part []int) (settled bool
 		case <-ctx.Done():
 			err = relay.Ended(ctx)
 		}
-		s.failAll(append(s.unconfirmed, ready...), err)
+		for i := range s.unconfirmed {
+			for _, part := range s.unconfirmed[i].shares {
+				ready = append(ready, part.group)
+			}
+		}
+		s.failAll(ready, err)
 		return false
 	}
+}
+
+// unconfirmedEvents counts events, not messages, because a broker that refuses a packed message does not say
+// which of its events is the cause.
+func (s *sender) unconfirmedEvents() (n int) {
+	for i := range s.unconfirmed {
+		n += s.unconfirmed[i].events
+	}
+	return n
 }
 
 // maxUnanswered is the number of timeouts without a confirmation in between after which the connection
@@ -140,37 +155,35 @@ func (s *sender) fill(ctx context.Context, ch *channel, ready []int) []int {
 	defer s.writing.Store(false)
 	defer ch.session.socket.burst()()
 	for len(ready) > 0 && len(s.unconfirmed) < s.publisher.opts.Window {
-		g := ready[0]
-		if s.results[g].Sent < len(s.groups[g].Messages) {
-			switch err := s.publish(ctx, ch, g); {
+		p, left := s.next(ready)
+		if p.events > 0 {
+			switch err := s.publish(ctx, ch, &p); {
 			case errors.Is(err, amqp.ErrClosed):
 				return ready
 			case err == nil:
-				s.unconfirmed = append(s.unconfirmed, g)
+				s.unconfirmed = append(s.unconfirmed, p)
 			default:
-				s.results[g].Err = err
+				for _, part := range p.shares {
+					s.results[part.group].Err = err
+				}
 			}
 		}
-		ready = ready[1:]
+		ready = left
 	}
 	return ready
 }
 
-// publish sends the next message of a group. All sends start here.
-func (s *sender) publish(ctx context.Context, ch *channel, g int) error {
+// publish sends a message. All sends start here.
+func (s *sender) publish(ctx context.Context, ch *channel, p *parcel) error {
 	if err := relay.Ended(ctx); err != nil {
-		return err
-	}
-	m := &s.groups[g].Messages[s.results[g].Sent]
-	if err := s.publisher.check(m); err != nil {
 		return err
 	}
 	if err := ch.session.alarm.err(); err != nil {
 		return blocked.Wrap(err)
 	}
 	failpoint.Here("send")
-	s.attempted++
-	err := ch.Publish(s.publisher.exchange, slotNames[Slot(m.Key)], true, false, publishing(m, s.publisher.opts.Source))
+	s.attempted += p.events
+	err := ch.Publish(s.publisher.exchange, slotNames[p.slot], true, false, s.encode(p))
 	if err == nil || errors.Is(err, amqp.ErrClosed) {
 		return err
 	}
@@ -180,24 +193,31 @@ func (s *sender) publish(ctx context.Context, ch *channel, g int) error {
 	return connectionLost.Wrap(err)
 }
 
-// confirm applies a confirmation to the first unconfirmed message. It appends the group to ready if its
-// next message may be sent.
+// confirm applies a confirmation to the first unconfirmed message. It appends its groups to ready if their
+// next events may be sent.
 func (s *sender) confirm(ch *channel, c amqp.Confirmation, ready []int) []int {
 	for len(ch.returns) > 0 {
 		s.returned[(<-ch.returns).MessageId] = true
 	}
 	ch.session.unanswered.Store(0)
-	g := s.unconfirmed[0]
+	p := s.unconfirmed[0]
 	s.unconfirmed = s.unconfirmed[1:]
+	var err error
 	switch {
 	case !c.Ack:
-		s.results[g].Err = refusedByQueue.Wrap(errors.New("the broker refused the message: a queue is full or cannot store it"))
-	case s.returned[s.groups[g].Messages[s.results[g].Sent].ID]:
-		s.results[g].Err = returned.Wrap(errors.New("no queue is bound for the message"))
+		err = refusedByQueue.Wrap(errors.New("the broker refused the message: a queue is full or cannot store it"))
+	case s.returned[p.id]:
+		err = returned.Wrap(errors.New("no queue is bound for the message"))
 	default:
 		failpoint.Here("sent")
-		s.results[g].Sent++
-		return append(ready, g)
+	}
+	for _, part := range p.shares {
+		if err != nil {
+			s.results[part.group].Err = err
+			continue
+		}
+		s.results[part.group].Sent += part.events
+		ready = append(ready, part.group)
 	}
 	return ready
 }

@@ -51,6 +51,9 @@ type Delivery struct {
 	// WakeUp is true for a message that is no event: the owner of Event.Key looks for an intent of an
 	// operator. Outcome.Event is nil when it is completed.
 	WakeUp bool
+	// Refused, if set, dead-letters the event without the handler. It is for messages whose events are not
+	// known, so they are neither parked, dropped nor recorded in the inbox.
+	Refused *consumer.DeadLetterError
 
 	progress        Progress
 	failures        int // consecutive, of any kind
@@ -169,12 +172,16 @@ func (d *Dispatcher) serve(ctx context.Context, key string) {
 			continue
 		}
 		out := consumer.Outcome{Event: m.Event}
-		if !loaded {
-			out.Err = k.Load(m.Context, key)
-		}
-		handlerFailed := false
-		if loaded = out.Err == nil; loaded {
-			handlerFailed = k.Process(m.Context, &out, &m.progress)
+		handlerFailed := m.Refused != nil
+		if handlerFailed {
+			out.Err = m.Refused
+		} else {
+			if !loaded {
+				out.Err = k.Load(m.Context, key)
+			}
+			if loaded = out.Err == nil; loaded {
+				handlerFailed = k.Process(m.Context, &out, &m.progress)
+			}
 		}
 		<-d.permits
 		if !d.settle(ctx, k, m, out, handlerFailed) {
@@ -254,7 +261,7 @@ func (d *Dispatcher) settle(ctx context.Context, k *KeyProcessor, m *Delivery, o
 // refuse parks, drops or dead-letters an event and sets the action of out. If it fails, the action stays Handled.
 // It reports whether the mark of k is that of the inbox.
 func (d *Dispatcher) refuse(ctx context.Context, k *KeyProcessor, m *Delivery, out *consumer.Outcome, reason *consumer.DeadLetterError) (loaded bool) {
-	if k.Parks(m.Event) {
+	if m.Refused == nil && k.Parks(m.Event) {
 		err := k.Park(m.Context, m.Event, reason, m.handlerFailures)
 		if err != nil {
 			out.Err = err
@@ -263,7 +270,7 @@ func (d *Dispatcher) refuse(ctx context.Context, k *KeyProcessor, m *Delivery, o
 		out.Action = consumer.Parked
 		return true
 	}
-	if d.runner.Drops(m.Event) {
+	if m.Refused == nil && d.runner.Drops(m.Event) {
 		return k.Drop(m.Context, out, reason)
 	}
 	if err := m.DeadLetter(m.Context, reason); err != nil {
@@ -271,6 +278,9 @@ func (d *Dispatcher) refuse(ctx context.Context, k *KeyProcessor, m *Delivery, o
 		return true
 	}
 	out.Action = consumer.DeadLettered
+	if m.Refused != nil {
+		return true
+	}
 	if err := k.Record(m.Context, m.Event); err != nil {
 		d.runner.Log.WarnContext(ctx, "dead letter not recorded in the inbox", "error", err)
 		return false

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/cloudevents"
 )
 
 // Document is a document of the change feed of a container. The types of package changefeed are not
@@ -95,7 +96,7 @@ func (d *Document) event(source, action string) Event {
 	id := textOf(d.ID)
 	return Event{
 		ID: id + "@" + cmp.Or(strings.Trim(textOf(d.Version), `"`), strconv.FormatInt(d.LSN, 10)), Source: source, Type: action,
-		Subject: id, Key: textOf(d.Key), LSN: d.LSN, Time: d.Time, Data: d.Raw,
+		Subject: id, Key: textOf(d.Key), LSN: d.LSN, Time: cloudevents.Time(d.Time), Data: d.Raw,
 	}
 }
 

@@ -1,19 +1,17 @@
 package push
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/consumer/cloudevents"
 )
 
 // Mode is a content mode of the HTTP binding of CloudEvents.
@@ -28,20 +26,8 @@ const (
 	Batch Mode = "batch"
 )
 
-// Event is a CloudEvent. Attributes without a value are not sent.
-type Event struct {
-	ID, Source, Type string // required by CloudEvents
-	Subject          string
-	Time             time.Time
-	Key              string // partitionkey
-	Sequence         int64  // keysequence: not the extension sequence, which counts the events of a source
-	AggregateVersion int64
-	LSN              int64  // of a document
-	Replaced         int64  // see consumer.Event
-	Resubmission     string // see consumer.Event
-	Traceparent      string
-	Data             []byte
-}
+// Event is a CloudEvent.
+type Event = cloudevents.Event
 
 // fromConsumer returns the CloudEvent of a received event. source is the default.
 func fromConsumer(e *consumer.Event, source string) Event {
@@ -54,7 +40,7 @@ func fromConsumer(e *consumer.Event, source string) Event {
 	}
 	return Event{
 		ID: idOf(e), Source: cmp.Or(source, "/feedbox"), Type: cmp.Or(e.Action, "event"),
-		Time: e.CreatedAt, Key: e.Key, Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, Replaced: e.Replaced, Resubmission: resubmission,
+		Time: cloudevents.Time(e.CreatedAt), Key: e.Key, Sequence: e.Sequence, AggregateVersion: e.AggregateVersion, Replaced: e.Replaced, Resubmission: resubmission,
 		Traceparent: e.Traceparent, Data: e.Body,
 	}
 }
@@ -72,46 +58,6 @@ func idOf(e *consumer.Event) string {
 	return e.Key + "/" + hex.EncodeToString(sum[:16])
 }
 
-// attributes calls add for each attribute with a value. Numbers are strings, because a CloudEvents
-// Integer has 32 bits.
-func (e *Event) attributes(dataType string, add func(name, value string)) {
-	number := func(n int64) string {
-		if n == 0 {
-			return ""
-		}
-		return strconv.FormatInt(n, 10)
-	}
-	at := ""
-	if !e.Time.IsZero() {
-		at = e.Time.UTC().Format(time.RFC3339Nano)
-	}
-	for _, one := range [...]struct{ name, value string }{
-		{"specversion", "1.0"},
-		{"id", e.ID},
-		{"source", e.Source},
-		{"type", e.Type},
-		{"subject", e.Subject},
-		{"time", at},
-		{"datacontenttype", dataType},
-		{"partitionkey", e.Key},
-		{"keysequence", number(e.Sequence)},
-		{"aggregateversion", number(e.AggregateVersion)},
-		{"lsn", number(e.LSN)},
-		{"replaced", number(e.Replaced)},
-		{"resubmission", e.Resubmission},
-		{"traceparent", e.Traceparent},
-	} {
-		if one.value != "" {
-			add(one.name, one.value)
-		}
-	}
-}
-
-const (
-	typeJSON  = "application/json"
-	typeBytes = "application/octet-stream"
-)
-
 // encode returns the body and the headers of a request.
 func encode(mode Mode, events []Event) (body []byte, header http.Header) {
 	header = make(http.Header, 16)
@@ -121,47 +67,27 @@ func encode(mode Mode, events []Event) (body []byte, header http.Header) {
 	}
 	switch mode {
 	case Binary:
-		dataType := typeJSON
+		dataType := cloudevents.TypeJSON
 		if !json.Valid(e.Data) {
-			dataType = typeBytes
+			dataType = cloudevents.TypeBytes
 		}
 		header.Set("Content-Type", dataType)
-		e.attributes("", func(name, value string) { header.Set("Ce-"+name, escape(value)) })
+		e.Attributes("", func(name, value string) { header.Set("Ce-"+name, escape(value)) })
 		return e.Data, header
 	case Batch:
-		header.Set("Content-Type", "application/cloudevents-batch+json; charset=utf-8")
+		header.Set("Content-Type", cloudevents.TypeBatch+"; charset=utf-8")
 		body = append(body, '[')
 		for i := range events {
 			if i > 0 {
 				body = append(body, ',')
 			}
-			body = events[i].appendJSON(body)
+			body = events[i].AppendJSON(body)
 		}
 		return append(body, ']'), header
 	default:
-		header.Set("Content-Type", "application/cloudevents+json; charset=utf-8")
-		return e.appendJSON(make([]byte, 0, len(e.Data)+512)), header
+		header.Set("Content-Type", cloudevents.TypeEvent+"; charset=utf-8")
+		return e.AppendJSON(make([]byte, 0, len(e.Data)+512)), header
 	}
-}
-
-// appendJSON appends the event in the JSON format. The data is not encoded again.
-func (e *Event) appendJSON(to []byte) []byte {
-	isJSON := json.Valid(e.Data)
-	dataType := typeJSON
-	if !isJSON {
-		dataType = typeBytes
-	}
-	to = append(to, '{')
-	e.attributes(dataType, func(name, value string) {
-		text, _ := json.Marshal(value) // a string has no error
-		to = append(append(append(append(append(to, '"'), name...), `":`...), text...), ',')
-	})
-	if isJSON {
-		to = append(append(to, `"data":`...), bytes.TrimSpace(e.Data)...)
-	} else {
-		to = append(base64.StdEncoding.AppendEncode(append(to, `"data_base64":"`...), e.Data), '"')
-	}
-	return append(to, '}')
 }
 
 // escape encodes the value of a header as the HTTP binding says: everything but printable ASCII

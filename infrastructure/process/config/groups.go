@@ -124,6 +124,7 @@ type RabbitMQ struct {
 	URL      Secret `env:"URL" doc:"URL of RabbitMQ with user and password: amqps://user:password@host/vhost; those of several members of a cluster are separated by commas"`
 	Exchange string `env:"EXCHANGE" envDefault:"contacts" doc:"direct exchange that receives the events"`
 	Source   string `env:"SOURCE" doc:"app id of the messages, at most 255 bytes; default / and the name of the exchange"`
+	PackKeys bool   `env:"PACK_KEYS" envDefault:"false" doc:"put the events of a slot of keys that are sent together into one message: much less work for the broker; first upgrade all consumers, and use no headers exchange that chooses by action"`
 }
 
 // Members returns the URLs of the members of the cluster.

@@ -10,6 +10,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"feedbox/infrastructure/broker/rabbitmq"
 	kit "feedbox/infrastructure/consumer"
 )
 
@@ -75,7 +76,13 @@ func (c *consumer) receive(deliveries <-chan amqp.Delivery) {
 			if !open {
 				return
 			}
-			c.judge(&d, highest)
+			events, err := rabbitmq.Unpack(&d)
+			if err != nil {
+				c.failed.CompareAndSwap(nil, &err)
+			}
+			for i := range events {
+				c.judge(&events[i], highest)
+			}
 			c.once.Do(func() { close(c.began) })
 			latest = d
 			unacked++

@@ -2,6 +2,8 @@
 // as real processes on one machine:
 //
 //	feedbox    `feedbox relay`, built from this tree, at default settings
+//	packed     the same with FEEDBOX_RABBITMQ_PACK_KEYS
+//	packed5000 the same with pages of 5,000 events (FEEDBOX_RELAY_MAX_ITEMS)
 //	handtuned  a relay for one table and one purpose, which keeps order (package handtuned)
 //	river      a job per event (module peers)
 //	watermill  Watermill's forwarder (module peers)

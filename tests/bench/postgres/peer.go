@@ -54,20 +54,9 @@ func Peers() []string {
 }
 
 var peers = []peer{
-	{
-		name: "feedbox", again: true, fill: fillFeedbox, commit: commitFeedbox,
-		relay: func(ctx context.Context, t turn) *exec.Cmd {
-			// A processor of another name must adopt the parked events. In a database without tables
-			// that fails, and the relay is the first.
-			const script = `"$0" parked adopt --yes; exec "$0" relay`
-			cmd := exec.CommandContext(ctx, "sh", "-c", script, filepath.Join(t.world.dir, "feedbox")) //nolint:gosec // what was just built
-			cmd.Env = append(os.Environ(),
-				"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL="+t.database, "FEEDBOX_POSTGRES_MIGRATE=true", "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL="+t.broker,
-				"FEEDBOX_RABBITMQ_EXCHANGE="+t.exchange, "FEEDBOX_PROCESSOR=turn"+strconv.Itoa(t.number), "FEEDBOX_LOG_LEVEL=warn",
-			)
-			return cmd
-		},
-	},
+	feedbox("feedbox"),
+	feedbox("packed", "FEEDBOX_RABBITMQ_PACK_KEYS=true"),
+	feedbox("packed5000", "FEEDBOX_RABBITMQ_PACK_KEYS=true", "FEEDBOX_RELAY_MAX_ITEMS=5000"),
 	{
 		name: "handtuned", direct: true, fill: fillHandtuned, commit: commitHandtuned,
 		relay: func(ctx context.Context, t turn) *exec.Cmd {
@@ -77,6 +66,24 @@ var peers = []peer{
 	},
 	other("river"),
 	other("watermill"),
+}
+
+// feedbox returns our relay with more variables.
+func feedbox(name string, more ...string) peer {
+	return peer{
+		name: name, again: true, fill: fillFeedbox, commit: commitFeedbox,
+		relay: func(ctx context.Context, t turn) *exec.Cmd {
+			// A processor of another name must adopt the parked events. In a database without tables
+			// that fails, and the relay is the first.
+			const script = `"$0" parked adopt --yes; exec "$0" relay`
+			cmd := exec.CommandContext(ctx, "sh", "-c", script, filepath.Join(t.world.dir, "feedbox")) //nolint:gosec // what was just built
+			cmd.Env = append(append(os.Environ(),
+				"FEEDBOX_STORE=postgres", "FEEDBOX_POSTGRES_URL="+t.database, "FEEDBOX_POSTGRES_MIGRATE=true", "FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL="+t.broker,
+				"FEEDBOX_RABBITMQ_EXCHANGE="+t.exchange, "FEEDBOX_PROCESSOR=turn"+strconv.Itoa(t.number), "FEEDBOX_LOG_LEVEL=warn",
+			), more...)
+			return cmd
+		},
+	}
 }
 
 // other returns a peer in the module peers. Its program creates its tables.

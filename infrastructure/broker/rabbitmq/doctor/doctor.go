@@ -76,7 +76,7 @@ func (d *Doctor) examineGroups(ctx context.Context) (found []operator.Finding) {
 				consumed++
 			}
 		}
-		f := operator.Fine(check, "%d queues, %d of them with a consumer, %d events wait, %d dead letters", len(queues)-1, consumed, waiting, queues[len(queues)-1].Messages)
+		f := operator.Fine(check, "%d queues, %d of them with a consumer, %d messages wait, %d dead letters", len(queues)-1, consumed, waiting, queues[len(queues)-1].Messages)
 		if len(missing) > 0 {
 			f = operator.Fine(check, "without the queues %s: their events are lost to this group", strings.Join(missing, ", ")).
 				Is(operator.FindingFailed, "call rabbitmq.Declare for the group, then send the events of that time again: feedbox replay --from TIME")
@@ -97,10 +97,14 @@ func (d *Doctor) examineExchange(ctx context.Context) []operator.Finding {
 	check := "exchange " + d.cfg.Exchange
 	err := rabbitmq.Check(ctx, d.client, d.cfg.Exchange)
 	if err == nil {
-		return []operator.Finding{
+		found := []operator.Finding{
 			operator.Fine(check, "exists"),
 			operator.Fine("duplicates", "not detected by RabbitMQ: each consumer needs an inbox"),
 		}
+		if d.cfg.PackKeys {
+			found = append(found, operator.Fine("packed messages", "FEEDBOX_RABBITMQ_PACK_KEYS is set: each consumer must read them, and queues that choose by action do not receive them"))
+		}
+		return found
 	}
 	f := operator.Fine(check, "%v", err)
 	if e, ok := errors.AsType[*relay.Error](err); ok {

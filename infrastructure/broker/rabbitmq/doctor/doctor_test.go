@@ -16,13 +16,17 @@ import (
 )
 
 // examine returns the findings of an exchange.
-func examine(t *testing.T, url, exchange string, groups ...string) (found []operator.Finding) {
+func examine(t *testing.T, url, exchange string, groups ...string) []operator.Finding {
+	t.Helper()
+	return examineAs(t, config.RabbitMQ{Exchange: exchange}, url, groups...)
+}
+
+func examineAs(t *testing.T, cfg config.RabbitMQ, url string, groups ...string) (found []operator.Finding) {
 	t.Helper()
 	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config.RabbitMQ{Exchange: exchange}
 	if err := cfg.URL.UnmarshalText([]byte(url)); err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +66,7 @@ func TestExamineReportsHowToFixTheExchange(t *testing.T) {
 		t.Fatal(err)
 	}
 	found := examine(t, server.URL, "orders", "billing:2")
-	if len(found) != 4 || found[3].Status != operator.FindingOK || !strings.Contains(found[3].Detail, "2 queues, 0 of them with a consumer, 0 events wait") {
+	if len(found) != 4 || found[3].Status != operator.FindingOK || !strings.Contains(found[3].Detail, "2 queues, 0 of them with a consumer, 0 messages wait") {
 		t.Errorf("a group: %+v", found)
 	}
 	// Its other queue still takes events, so nothing else shows the loss.
@@ -83,5 +87,8 @@ func TestExamineReportsHowToFixTheExchange(t *testing.T) {
 	}
 	if found := examine(t, server.URL, "orders"); len(found) != 3 || found[1].Status != operator.FindingOK {
 		t.Errorf("all well: %+v", found)
+	}
+	if found := examineAs(t, config.RabbitMQ{Exchange: "orders", PackKeys: true}, server.URL); len(found) != 4 || !strings.Contains(found[3].Detail, "each consumer must read them") {
+		t.Errorf("packed messages: %+v", found)
 	}
 }

@@ -1,6 +1,6 @@
 // Command run measures relays from PostgreSQL to RabbitMQ, or the growth of PostgreSQL's tables.
 //
-//	go run ./tests/bench/postgres/run [-only feedbox,handtuned] [-turns 3] [-events 200000] [-latency 20s]
+//	go run ./tests/bench/postgres/run [-only feedbox,packed,packed5000,handtuned] [-turns 3] [-events 200000] [-latency 20s]
 //	go run ./tests/bench/postgres/run -bloat 1h [-ttl 5m] [-rate 200]
 package main
 
