@@ -105,13 +105,18 @@ func (o *Operator) Resume(ctx context.Context) error {
 	}
 	err = repeatConflict(ctx, func() error {
 		record, err := o.store.Read(ctx, ids.pause())
+		if errors.Is(err, ErrNotFound) {
+			// A replica may not have the record yet. A conditional write knows: with the ETag of another
+			// record it fails in another way if there is a pause, and Read is repeated.
+			record, err = o.store.Read(ctx, ids.info())
+		}
 		if err == nil {
-			err = o.store.Delete(ctx, record.ID, record.ETag)
+			err = o.store.Delete(ctx, ids.pause(), record.ETag)
 		}
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrNotFound) {
-		return fmt.Errorf("resume: %w", err)
+		return fmt.Errorf("resume: the hosts may still be paused, try again: %w", err)
 	}
 	return nil
 }

@@ -223,6 +223,47 @@ func TestRequestKeepsTheOwnersConcurrentWrite(t *testing.T) {
 	}
 }
 
+// laggingStore does not return a record before it was asked for it several times, like a replica.
+type laggingStore struct {
+	changefeed.LeaseStore
+	id    string
+	reads int // that find nothing
+}
+
+func (s *laggingStore) Read(ctx context.Context, id string) (changefeed.Record, error) {
+	if id == s.id && s.reads > 0 {
+		s.reads--
+		return changefeed.Record{}, changefeed.ErrNotFound
+	}
+	return s.LeaseStore.Read(ctx, id)
+}
+
+// A replica that does not have a pause yet must not let Resume succeed without an effect: all hosts would stay
+// paused.
+func TestResumeEndsAPauseThatAReplicaDoesNotHaveYet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.start("a", nil, nil)
+		eventually(t, time.Minute, "started", func() bool { return w.owners()["a"] == 1 })
+		store := &laggingStore{LeaseStore: w.store, id: "changefeedmemory_db_coll.pause"}
+		op := changefeed.NewOperator(w.feed, store, nil)
+		if err := op.Resume(t.Context()); err != nil {
+			t.Errorf("without a pause: %v", err)
+		}
+		for _, reads := range []int{0, 1, 5, 1000} {
+			if err := w.operator().Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			store.reads = reads
+			err := op.Resume(t.Context())
+			paused, pausedErr := w.operator().Paused(t.Context())
+			if pausedErr != nil || paused != (err != nil) || paused != (reads == 1000) {
+				t.Errorf("a replica that finds nothing %d times: error %v, paused %t (%v)", reads, err, paused, pausedErr)
+			}
+		}
+	})
+}
+
 // Paused is correct even if another operator pauses or resumes at the same time.
 func TestPausedFollowsTheRecord(t *testing.T) {
 	w := newWorld(t, 1)
