@@ -31,6 +31,7 @@ type balanceLease struct {
 	previous string  // name of the last owner
 	waiting  bool    // unowned for so long that any host may take it
 	busy     bool    // held by self, with work in flight
+	fresh    bool    // held by self for less than fastFor
 }
 
 func (l *balanceLease) free() bool { return l.owner == "" && l.handoff == "" }
@@ -184,11 +185,16 @@ func assign(leases []balanceLease, has, due map[hostKey]int) map[string]hostKey 
 }
 
 // surplus lists the leases self should hand off and their targets. Idle ones come first,
-// because a busy one must finish its pages.
+// because a busy one must finish its pages. A lease that is surplus only because of other sets is not
+// returned to the host that has just given it: hosts with other lists of sets may not agree which of
+// them is due it.
 func (v *balanceView) surplus(has, due map[hostKey]int) map[string]hostKey {
 	var idle, busy []string
-	free := 0
+	free, given := 0, map[string]string{} // fresh leases, and who had them
 	for _, l := range v.leases {
+		if l.fresh {
+			given[l.id] = l.previous
+		}
 		switch {
 		case l.owner == v.self && l.busy:
 			busy = append(busy, l.id)
@@ -216,8 +222,10 @@ func (v *balanceView) surplus(has, due map[hostKey]int) map[string]hostKey {
 	from := min(len(vacancies), free+before) // free leases fill the first ones
 	to := min(len(vacancies), from+over)
 	plan := map[string]hostKey{}
+	unrelated := balanceView{leases: v.leases}
+	forOthers := len(own) <= unrelated.shares(has)[v.self]
 	for i, h := range vacancies[from:to] {
-		if !slices.Contains(v.quiet, h) {
+		if !slices.Contains(v.quiet, h) && (!forOthers || given[own[i]] != h.name()) {
 			plan[own[i]] = h
 		}
 	}

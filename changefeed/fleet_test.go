@@ -234,7 +234,7 @@ func TestSiblingsShareSetsThatAreSmallerThanTheFleet(t *testing.T) {
 				counts := slices.Sorted(maps.Values(total))
 				return counts[len(counts)-1]-counts[0] <= 1
 			})
-			time.Sleep(time.Minute) // they may be even before the last move
+			time.Sleep(3 * time.Minute) // they may be even before the last move, and a lease may return after a minute
 			before := moves.Load()
 			time.Sleep(3 * time.Minute)
 			if n := moves.Load() - before; n > 0 {
@@ -266,6 +266,35 @@ func TestSiblingsShareSetsThatAreSmallerThanTheFleet(t *testing.T) {
 		for i, set := range sets {
 			set.put(20, 5)
 			eventually(t, time.Minute, fmt.Sprint("changes of set ", i), func() bool { return set.got.distinct() == 20 })
+		}
+	})
+}
+
+// Hosts with other lists of sets, as while they are replaced one after the other, do not agree which of them is
+// due a lease. It must not move with each of their cycles.
+func TestSiblingsThatDisagreeDoNotPassALeaseToAndFro(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, added, last := newWorld(t, 3), newWorld(t, 2), newWorld(t, 3)
+		moves := atomic.Int64{}
+		join := func(name string, sets ...*world) {
+			siblings := &changefeed.Siblings{}
+			for _, set := range sets {
+				set.start(name, nil, &changefeed.Options{Siblings: siblings, Observer: &changefeed.Observer{
+					LeaseAcquired: func(changefeed.LeaseAcquired) { moves.Add(1) },
+				}})
+			}
+		}
+		join("old", first, last)
+		time.Sleep(5 * time.Minute)
+		join("new", first, added, last)
+		time.Sleep(5 * time.Minute)
+		if owners := first.owners(); owners["old"] != 2 || owners["new"] != 1 || added.owners()["new"] != 2 {
+			t.Fatalf("the hosts agree: %v, %v", owners, added.owners())
+		}
+		before := moves.Load()
+		time.Sleep(10 * time.Minute)
+		if n := moves.Load() - before; n > 11 {
+			t.Errorf("%d moves in ten minutes, want at most one a minute", n)
 		}
 	})
 }

@@ -69,6 +69,7 @@ func (m *membership) balanceLease(l *Lease, now time.Time, grace time.Duration) 
 		// The worker knows more than a listing: if another host owns the lease, the
 		// worker's next write finds out.
 		b.owner, b.handoff, b.busy = m.self, "", w.inFlight()
+		b.fresh = now.Sub(w.began) < fastFor
 	case b.owner == m.self:
 		b.owner, b.previous = "", l.Owner // lost and given up, but not taken yet
 	case b.owner != "":

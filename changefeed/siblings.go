@@ -13,7 +13,8 @@ import "sync"
 //	set 3   1 lease   ───▶  C 1
 //
 // What a host is due of a set depends only on the sets before it, so that two sets cannot wait for
-// each other. Each process computes it from its own listings; where two differ, the ETags decide.
+// each other. Each process computes it from its own listings; where two differ, the ETags decide. Processes
+// with other sets may not agree: then a lease moves between them, at most once a minute.
 //
 // The zero value is ready. It is safe for concurrent use, and must not be copied.
 type Siblings struct {

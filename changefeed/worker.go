@@ -16,7 +16,8 @@ type worker struct {
 	workers *workers
 	cancel  context.CancelCauseFunc // ends the delivery's context
 	calls   ownCalls
-	kick    signal // check the stop order and the record's request
+	kick    signal    // check the stop order and the record's request
+	began   time.Time // of the ownership
 
 	mu    sync.Mutex
 	order stopOrder

@@ -38,7 +38,7 @@ func (s *workers) start(ctx context.Context, lease Lease, began clockReading) {
 	fenced, f := newFence(ctx, s.clocks(), began, s.opts.Expiry-s.opts.margin())
 	kick := newSignal()
 	w := &worker{
-		workers: s, cancel: f.revoke, kick: kick,
+		workers: s, cancel: f.revoke, kick: kick, began: began.monotonic,
 		delivery: newDelivery(fenced, s.env, newKeeper(s.env, lease, f, began.monotonic, kick), &s.handled),
 	}
 	s.mu.Lock()

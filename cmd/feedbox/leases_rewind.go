@@ -122,7 +122,11 @@ func (p *program) leasesPauseCommand() *cobra.Command {
 		if !s.all {
 			return noted, o.Leases.PauseLeases(ctx, s.ids...)
 		}
-		if err := p.confirm(yes, "No relay sends anything until feedbox leases resume --all. Events wait, and expire after %s.", cfg.EventTTL); err != nil {
+		what := "anything"
+		if len(cfg.More) > 0 {
+			what += " of container " + cfg.Cosmos.Container
+		}
+		if err := p.confirm(yes, "No relay sends %s until feedbox leases resume --all%s. Events wait, and expire after %s.", what, p.flag(), cfg.EventTTL); err != nil {
 			return "", err
 		}
 		return noted, o.Leases.Pause(ctx)

@@ -34,12 +34,15 @@ func (p *program) consumerFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&p.consumer, "consumer", "", "act on the parked events of this consumer")
 }
 
-// flag returns the flag of consumerFlag for a command in an advice; "" for the relay.
-func (p *program) flag() string {
-	if p.consumer == "" {
-		return ""
+// flag returns the given flags of consumerFlag and ofContainer for a command in an advice.
+func (p *program) flag() (given string) {
+	if p.consumer != "" {
+		given = " --consumer " + p.consumer
 	}
-	return " --consumer " + p.consumer
+	if p.container != "" {
+		given += " --container " + p.container
+	}
+	return given
 }
 
 // party returns the process that carries out an intent.
@@ -78,7 +81,7 @@ func (p *program) parkedLsCommand() *cobra.Command {
 				if err := p.write(format, views, table, none); err != nil {
 					return err
 				}
-				p.sayFailures(format, failures, "correct the cause, then feedbox parked retry KEY")
+				p.sayFailures(format, failures, "correct the cause, then feedbox parked retry KEY"+p.flag())
 				return nil
 			})
 		},

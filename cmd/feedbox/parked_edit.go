@@ -106,7 +106,7 @@ func (p *program) notEdited(key, event string, err error) error {
 	case fault.Is(err, fault.NotFound) && p.consumer != "":
 		return console.Advise(fmt.Errorf("event %s is not among the first parked events of key %s", event, key), "feedbox parked show "+key+p.flag())
 	case fault.Is(err, fault.NotFound):
-		return console.Advise(fmt.Errorf("event %s of key %s is no longer in the store", event, key), "feedbox parked retry "+key+" sends the events as they were parked")
+		return console.Advise(fmt.Errorf("event %s of key %s is no longer in the store", event, key), "feedbox parked retry "+key+p.flag()+" sends the events as they were parked")
 	}
 	return err
 }

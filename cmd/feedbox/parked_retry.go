@@ -197,7 +197,7 @@ func (p *program) compareStored(ctx context.Context, o *operator.Operator, key s
 		return err
 	}
 	if len(c.Gone) > 0 {
-		return console.Advise(fmt.Errorf("event %s of key %s is no longer in the store: it expired or was deleted", c.Gone[0], key), "feedbox parked retry "+key+" sends the events as they were parked")
+		return console.Advise(fmt.Errorf("event %s of key %s is no longer in the store: it expired or was deleted", c.Gone[0], key), "feedbox parked retry "+key+p.flag()+" sends the events as they were parked")
 	}
 	p.say(f, "compared: of the first %d events, %d differ between the store and the parked copy", c.Events, len(c.Differ))
 	for _, id := range c.Differ {

@@ -100,7 +100,7 @@ func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
 	return p.operate(cmd, !f.dryRun, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 		plan, err := o.PlanKeyReplay(ctx, f.key, f.window)
 		if err != nil {
-			return replayKeyAdvice(f.key, err)
+			return p.replayKeyAdvice(f.key, err)
 		}
 		v := replayView{resendView: newResendView(plan.Resend), Key: f.key, Window: f.window.String(), Missing: plan.Missing, DryRun: f.dryRun}
 		if f.format != console.FormatJSON {
@@ -135,10 +135,10 @@ func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
 	})
 }
 
-func replayKeyAdvice(key string, err error) error {
+func (p *program) replayKeyAdvice(key string, err error) error {
 	switch {
 	case fault.Is(err, fault.Conflict):
-		return console.Advise(err, "feedbox parked retry "+key+" sends the parked events in order")
+		return console.Advise(err, "feedbox parked retry "+key+p.flag()+" sends the parked events in order")
 	case fault.Is(err, fault.Invalid):
 		return console.Advise(err, "correct the document or delete it; until then consumers can read the contact itself")
 	case azure.StatusOf(err) == http.StatusForbidden && !fault.Is(err, fault.Unavailable): // otherwise the account fails over

@@ -56,7 +56,7 @@ func NewPage(cfg *config.Console, relay *config.Relay, p Params, o PageOptions) 
 		metrics[i] = string(address)
 	}
 	ops := operations.New(operations.Options{
-		Port: operations.NewPort(op), Metrics: metrics, Management: string(cfg.Management), Window: cfg.Window, TraceURL: string(cfg.TraceURL), Receipts: o.Receipts,
+		Port: operations.NewPort(op), Metrics: metrics, Container: relay.Cosmos.Container, Management: string(cfg.Management), Window: cfg.Window, TraceURL: string(cfg.TraceURL), Receipts: o.Receipts,
 		Hint: o.Hint,
 	})
 	front, err := page.New(&page.Options{

@@ -29,8 +29,9 @@ func Relay(cfg *config.Relay, p Params) fx.Option {
 				return p.telemetry(lc, "feedbox-relay", cfg.Instance)
 			},
 			func(lc fx.Lifecycle, needs monitor.Dependencies) (all []relayport.Store, err error) {
-				for _, one := range cfg.Containers() {
-					s, err := store.open(p, one, use{note: needs[store.name()].Note, poll: true})
+				containers := cfg.Containers()
+				for _, one := range containers {
+					s, err := store.open(p, one, use{note: needs[store.name()].NoteOf(named(containers, one)), poll: true})
 					if s.Close != nil {
 						lc.Append(fx.StopHook(s.Close))
 					}
@@ -54,14 +55,23 @@ func Relay(cfg *config.Relay, p Params) fx.Option {
 	)
 }
 
+// named returns the name of a container in metrics and in the log, "" if there are no others.
+func named(all []*config.Relay, one *config.Relay) string {
+	if len(all) == 1 {
+		return ""
+	}
+	return one.Cosmos.Container
+}
+
 // relays are the services of a process, one for each container.
 type relays []*relayservice.Service
 
 func newRelays(cfg *config.Relay, stores []relayport.Store, broker relayport.Broker, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) (all relays, err error) {
-	siblings := &changefeed.Siblings{}
-	for i, one := range cfg.Containers() {
+	siblings, containers := &changefeed.Siblings{}, cfg.Containers()
+	for i, one := range containers {
 		o := relayservice.Options{
 			Processor:    cfg.Processor,
+			Container:    named(containers, one),
 			Instance:     cfg.Instance,
 			Siblings:     siblings,
 			Start:        start(cfg.Start),
@@ -82,9 +92,6 @@ func newRelays(cfg *config.Relay, stores []relayport.Store, broker relayport.Bro
 			Needs:        needs,
 			WrapLeases:   withFailpoints,
 			Observer:     failpoints(),
-		}
-		if len(stores) > 1 {
-			o.Container = one.Cosmos.Container
 		}
 		relay, err := relayservice.New(stores[i], broker, &o)
 		if err != nil {

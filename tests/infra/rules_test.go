@@ -58,6 +58,7 @@ var alertCases = []alertCase{
 	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "0x20"}},
 	{alert: "FeedboxParkedUnknown", at: "6m", series: []string{`outbox_parked_unknown{instance="a",reason="failed"}`, "1x20"}, fires: "no relay can read how many contacts are parked (failed); run feedbox doctor", labels: map[string]string{"reason": "failed"}},
 	{alert: "FeedboxParkedUnknown", at: "6m", series: []string{`outbox_parked_unknown{instance="a",reason="failed"}`, "1x20", `outbox_parked_keys{instance="b"}`, "0x20"}}, // another relay can
+	{alert: "FeedboxParkedUnknown", at: "6m", series: []string{`outbox_parked_unknown{container="orders",reason="failed"}`, "1x20", `outbox_parked_keys{container="data"}`, "0x20"}, fires: "no relay can read how many contacts are parked (failed); run feedbox doctor", labels: map[string]string{"reason": "failed"}},
 
 	{alert: "FeedboxBrokerAcceptsNothing", at: "10m", series: []string{retries, "0x10 0+6x20", accepted, "0+900x10 9000x20"}, fires: acceptsNothing}, // an outage after 5 min
 	{alert: "FeedboxBrokerAcceptsNothing", at: "6m", series: []string{retries, "0x20", failed, "1+6x20", accepted, "0x20"}, fires: acceptsNothing},   // one key, a topic that never existed
@@ -77,6 +78,7 @@ var alertCases = []alertCase{
 	{alert: "FeedboxBeyondDuplicateWindow", at: "3h", series: []string{resent, "_x10 1x400", inWindow, "_x10 0x400"}},
 
 	{alert: "FeedboxRangesPaused", at: "31m", series: []string{`outbox_range_paused{lease="l1"}`, "1x80", `outbox_range_paused{lease="l1",instance="b"}`, "1x80", `outbox_range_paused{lease="l2"}`, "0x80"}, fires: "1 ranges are paused by an operator, so their events wait and may expire; run feedbox leases resume"},
+	{alert: "FeedboxRangesPaused", at: "31m", series: []string{`outbox_range_paused{lease="l1",container="data"}`, "1x80", `outbox_range_paused{lease="l1",container="orders"}`, "1x80"}, fires: "2 ranges are paused by an operator, so their events wait and may expire; run feedbox leases resume"},
 	{alert: "FeedboxRangesPaused", at: "31m", series: []string{`outbox_range_paused{lease="l1"}`, "0x10 1x40 0x30", `outbox_range_paused{lease="l2"}`, "0x80"}}, // 20 minutes
 	{alert: "FeedboxFeedHeld", at: "5m", series: []string{"outbox_feed_held_seconds", "0+30x20"}, fires: "an open transaction of the database has held back all events for 5m 0s; run feedbox doctor to find it"},
 	{alert: "FeedboxFeedHeld", at: "5m", series: []string{"outbox_feed_held_seconds", "0 30 60 90 0x20"}},
@@ -151,7 +153,7 @@ func TestAlertRules(t *testing.T) {
 		{old: `le=~"600|600.0"`, new: `le="600.0"`}, // Prometheus 2 has no such bucket
 		{old: "{{ $labels.dependency }}", new: "{{ $labels.need }}"},
 		{old: `kind="lost"`, new: `kind="acquired"`},
-		{old: "count(max by (lease) (outbox_range_paused) == 1)", new: "count(outbox_range_paused == 1)"}, // two relays, one range
+		{old: "count(max by (container, lease) (outbox_range_paused) == 1)", new: "count(outbox_range_paused == 1)"}, // two relays, one range
 		{old: "(outbox_range_unread_total[5m])) >= 2", new: "(outbox_range_unread_total[5m])) > 0"},
 		{old: `"401|403"`, new: `"401"`},
 		{old: "increase(outbox_consumer_dead_lettered_total[15m])", new: "increase(outbox_consumer_gaps_total[15m])"},

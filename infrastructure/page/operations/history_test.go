@@ -82,7 +82,7 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 		_, _ = w.Write([]byte(metricsText))
 	}))
 	defer relays.Close()
-	found, err := scrape(t.Context(), relays.Client(), []string{relays.URL + "/a", relays.URL + "/away", relays.URL + "/b"})
+	found, err := scrape(t.Context(), relays.Client(), []string{relays.URL + "/a", relays.URL + "/away", relays.URL + "/b"}, "")
 	if err == nil || !strings.Contains(err.Error(), "/away: status 503") {
 		t.Errorf("unavailable process: %v", err)
 	}
@@ -98,16 +98,36 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 	}
 }
 
+// Ranges of several containers have the same names. A page is of one container.
+func TestLagOfAnotherContainerIsNotShown(t *testing.T) {
+	lease := changefeed.Lease{ID: "p..-FF", State: changefeed.LeaseLive}
+	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		name := changefeed.LeaseName(lease.ID)
+		_, _ = fmt.Fprintf(w, "# TYPE outbox_lag gauge\noutbox_lag{lease=%q,container=\"data\"} 1\noutbox_lag{lease=%q,container=\"orders\"} 9\n", name, name)
+		_, _ = fmt.Fprintf(w, "# TYPE outbox_lag_unknown gauge\noutbox_lag_unknown{lease=\"ffffffff\",container=\"orders\",reason=\"failed\"} 1\n")
+	}))
+	defer relays.Close()
+	o := New(Options{Metrics: []string{relays.URL}, Client: relays.Client(), Container: "data"})
+	o.reader.readMetrics(t.Context())
+	lags, _, err := o.reader.lags(t.Context(), []changefeed.Lease{lease})
+	if got := lags[lease.ID].Transactions; err != nil || got != 1 {
+		t.Errorf("lag %d, %v; want that of the container data", got, err)
+	}
+	if o.reader.overview.metrics.lagUnknown {
+		t.Error("the lag of another container is unknown")
+	}
+}
+
 // Readers of the page must not see the credentials of the metrics.
 func TestFailedMetricsAreNamedWithoutTheirCredentials(t *testing.T) {
 	closed := httptest.NewServer(nil)
 	closed.Close()
 	address := strings.Replace(closed.URL, "://", "://hunter2:hunter2@", 1) + "/metrics?token=hunter2"
-	_, err := scrape(t.Context(), closed.Client(), []string{address})
+	_, err := scrape(t.Context(), closed.Client(), []string{address}, "")
 	if err == nil || !strings.Contains(err.Error(), "metrics of 127.0.0.1:") || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("got %v", err)
 	}
-	if _, err = scrape(t.Context(), closed.Client(), []string{"http://hunter2:%zz@relay/metrics"}); err == nil || strings.Contains(err.Error(), "hunter2") {
+	if _, err = scrape(t.Context(), closed.Client(), []string{"http://hunter2:%zz@relay/metrics"}, ""); err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("a malformed address: %v", err)
 	}
 }

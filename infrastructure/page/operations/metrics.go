@@ -18,16 +18,17 @@ import (
 
 // metricsSum sums up the metrics of all processes.
 type metricsSum struct {
-	at       time.Time
-	accepted float64 // events accepted by the broker
-	batches  float64
-	sending  float64 // seconds, of all batches
-	changes  float64 // stored by the API
-	hasAPI   bool
-	consumed consumed // counters of consumer kits
-	delivery struct{ seconds, events float64 }
-	again    float64 // events sent again although the broker may have accepted them
-	lag      map[string]rangeLag
+	container string // whose ranges; "" for all
+	at        time.Time
+	accepted  float64 // events accepted by the broker
+	batches   float64
+	sending   float64 // seconds, of all batches
+	changes   float64 // stored by the API
+	hasAPI    bool
+	consumed  consumed // counters of consumer kits
+	delivery  struct{ seconds, events float64 }
+	again     float64 // events sent again although the broker may have accepted them
+	lag       map[string]rangeLag
 	// lagUnknown is true if a relay reports that it does not know the lag of a range.
 	lagUnknown bool
 	up         map[string]bool // by dependency; false if any process reports it down
@@ -56,8 +57,8 @@ const (
 
 // scrape requests all addresses. It returns the sum of those that answered, and the error
 // of the first that did not.
-func scrape(ctx context.Context, client *http.Client, addresses []string) (metricsSum, error) {
-	sum := metricsSum{at: time.Now(), lag: map[string]rangeLag{}, up: map[string]bool{}}
+func scrape(ctx context.Context, client *http.Client, addresses []string, container string) (metricsSum, error) {
+	sum := metricsSum{container: container, at: time.Now(), lag: map[string]rangeLag{}, up: map[string]bool{}}
 	var failed error
 	for _, address := range addresses {
 		families, err := fetchMetrics(ctx, client, address)
@@ -141,24 +142,34 @@ func (t *metricsSum) add(families map[string]*dto.MetricFamily) {
 		up, known := t.up[name]
 		t.up[name] = m.GetGauge().GetValue() > 0 && (up || !known)
 	}
-	t.lagUnknown = t.lagUnknown || len(families["outbox_lag_unknown"].GetMetric()) > 0
-	for _, m := range families["outbox_lag"].GetMetric() {
+	t.lagUnknown = t.lagUnknown || len(t.ranges(families["outbox_lag_unknown"])) > 0
+	for _, m := range t.ranges(families["outbox_lag"]) {
 		r := t.lag[label(m, "lease")]
 		r.transactions = max(r.transactions, int64(m.GetGauge().GetValue()))
 		t.lag[label(m, "lease")] = r
 	}
-	for _, m := range families["outbox_lag_withheld"].GetMetric() {
+	for _, m := range t.ranges(families["outbox_lag_withheld"]) {
 		if r, ok := t.lag[label(m, "lease")]; ok {
 			r.withheld = max(r.withheld, int64(m.GetGauge().GetValue()))
 			t.lag[label(m, "lease")] = r
 		}
 	}
-	for _, m := range families["outbox_oldest_unpublished_seconds"].GetMetric() {
+	for _, m := range t.ranges(families["outbox_oldest_unpublished_seconds"]) {
 		if r, ok := t.lag[label(m, "lease")]; ok {
 			r.oldest = max(r.oldest, time.Duration(m.GetGauge().GetValue()*float64(time.Second)))
 			t.lag[label(m, "lease")] = r
 		}
 	}
+}
+
+// ranges returns the series of the ranges of the container. A relay names it if it has several.
+func (t *metricsSum) ranges(family *dto.MetricFamily) (own []*dto.Metric) {
+	for _, m := range family.GetMetric() {
+		if of := label(m, "container"); of == "" || t.container == "" || of == t.container {
+			own = append(own, m)
+		}
+	}
+	return own
 }
 
 func label(m *dto.Metric, name string) string {
@@ -173,7 +184,7 @@ func label(m *dto.Metric, name string) string {
 // readMetrics scrapes all processes and adds a point to the history.
 func (r *Reader) readMetrics(ctx context.Context) {
 	began := time.Now()
-	t, err := scrape(ctx, r.client, r.metrics)
+	t, err := scrape(ctx, r.client, r.metrics, r.container)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	p := &r.overview

@@ -24,6 +24,8 @@ type Options struct {
 	// Metrics lists the addresses of the metrics of relays and API, such as
 	// http://relay:8090/metrics. Default none: the page then shows no rates.
 	Metrics []string
+	// Container is that of Port. Lags of other containers in Metrics are ignored; default none are.
+	Container string
 	// Management is the address of the broker's management API; default its usual address.
 	Management string
 	// Window is the topic's duplicate window, for previews; default 10 minutes.
@@ -55,10 +57,12 @@ func New(o Options) *Operations {
 	if o.Client == nil {
 		o.Client = http.DefaultClient
 	}
-	return &Operations{
+	s := &Operations{
 		o: o, reader: newReader(o.Port, o.Metrics, o.Client),
 		timelines: newCache[timeline](), keys: newCache[keyView](), letters: newCache[letterList](),
 	}
+	s.reader.container = o.Container
+	return s
 }
 
 // Run reads for all tabs until ctx ends.

@@ -56,10 +56,11 @@ type Move struct {
 
 // Reader reads for all tabs; see the package comment. It is safe for concurrent use.
 type Reader struct {
-	port    Watcher
-	metrics []string
-	client  *http.Client
-	wake    [3]chan struct{} // one per loop
+	port      Watcher
+	metrics   []string
+	client    *http.Client
+	container string           // see Options.Container
+	wake      [3]chan struct{} // one per loop
 
 	mu       sync.Mutex // guards the fields below
 	asked    time.Time  // last call of Latest

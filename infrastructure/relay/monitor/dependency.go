@@ -88,11 +88,29 @@ func (d *Dependency) Pauses(next relay.Observer) relay.Observer {
 	return next
 }
 
+// NoteOf returns Note for one container of a store, which is a shard; see note.
+func (d *Dependency) NoteOf(container string) func(err error) {
+	return func(err error) { d.note(container, err) }
+}
+
 // Failing reports whether the last use failed.
 func (d *Dependency) Failing() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return !d.since.IsZero()
+}
+
+// FailingOf returns Failing for one container of a store; "" is the store.
+func (d *Dependency) FailingOf(container string) func() bool {
+	if container == "" {
+		return d.Failing
+	}
+	return func() bool {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		_, failing := d.shards[container]
+		return failing
+	}
 }
 
 // abandoned is the time after the last use from which a failure says nothing. A failing use is

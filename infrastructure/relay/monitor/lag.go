@@ -22,6 +22,8 @@ type LagGauge struct {
 	Failing func() bool // the store
 	Now     func() time.Time
 	Held    func() time.Duration // for how long the store has kept the feed from advancing; nil: never
+	// Container is that of the ranges, "" if the process has one. Ranges of several have the same names.
+	Container string
 
 	mu   sync.Mutex // guards last
 	last map[string]knownLag
@@ -42,26 +44,27 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 	unknown, err3 := meter.Int64ObservableGauge("outbox.lag.unknown", metric.WithUnit("{range}"), metric.WithDescription("1 while the lag of a range is unknown, with the reason"))
 	paused, err4 := meter.Int64ObservableGauge("outbox.range.paused", metric.WithUnit("{range}"), metric.WithDescription("1 while an operator has paused the range, else 0"))
 	read, err5 := meter.Float64ObservableGauge("outbox.range.read_age", metric.WithUnit("s"), metric.WithDescription("time since the feed last replied to a read of the range"))
+	container := ofContainer(g.Container)
 	_, err6 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		owned := g.Lag()
 		for _, l := range g.current(owned) {
 			r := metric.WithAttributes(attribute.String("lease", changefeed.LeaseName(l.ID)))
-			o.ObserveInt64(transactions, l.Transactions, r)
-			o.ObserveFloat64(oldest, l.Age.Seconds(), r)
-			o.ObserveInt64(withheld, l.Withheld, r)
+			o.ObserveInt64(transactions, l.Transactions, r, container)
+			o.ObserveFloat64(oldest, l.Age.Seconds(), r, container)
+			o.ObserveInt64(withheld, l.Withheld, r, container)
 		}
 		for _, l := range owned {
 			lease := attribute.String("lease", changefeed.LeaseName(l.ID))
 			if !l.Known {
-				o.ObserveInt64(unknown, 1, metric.WithAttributes(lease, attribute.String("reason", string(l.Unknown))))
+				o.ObserveInt64(unknown, 1, container, metric.WithAttributes(lease, attribute.String("reason", string(l.Unknown))))
 			}
 			isPaused := int64(0)
 			if l.Paused {
 				isPaused = 1
 			}
-			o.ObserveInt64(paused, isPaused, metric.WithAttributes(lease))
+			o.ObserveInt64(paused, isPaused, container, metric.WithAttributes(lease))
 			if !l.Read.IsZero() {
-				o.ObserveFloat64(read, max(0, g.Now().Sub(l.Read).Seconds()), metric.WithAttributes(lease))
+				o.ObserveFloat64(read, max(0, g.Now().Sub(l.Read).Seconds()), container, metric.WithAttributes(lease))
 			}
 		}
 		return nil

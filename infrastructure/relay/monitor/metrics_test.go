@@ -326,6 +326,9 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 				served[found[1]] = append(served[found[1]], l[1])
 			}
 			served[found[1]] = append(served[found[1]], "job")
+			if name := found[1]; strings.HasPrefix(name, "outbox_lag") || strings.HasPrefix(name, "outbox_oldest") || strings.HasPrefix(name, "outbox_range") || strings.HasPrefix(name, "outbox_parked") {
+				served[name] = append(served[name], "container") // of a process with several
+			}
 		}
 	}
 	for where, expression := range expressions(t) {

@@ -40,11 +40,7 @@ func (g *ParkedGauge) Register(meters metric.MeterProvider) error {
 	keys, err1 := meter.Int64ObservableGauge("outbox.parked.keys", metric.WithUnit("{key}"), metric.WithDescription("parked keys; every relay reports the total"))
 	events, err2 := meter.Int64ObservableGauge("outbox.parked.waiting", metric.WithUnit("{event}"), metric.WithDescription("events of parked keys; every relay reports the total"))
 	unknown, err3 := meter.Int64ObservableGauge("outbox.parked.unknown", metric.WithUnit("{relay}"), metric.WithDescription("1 while the number of parked keys is unknown, with the reason"))
-	var of []attribute.KeyValue
-	if g.Container != "" {
-		of = append(of, attribute.String("container", g.Container))
-	}
-	container := metric.WithAttributes(of...)
+	container := ofContainer(g.Container)
 	_, err4 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		switch last := g.last.Load(); {
 		case last == nil:
@@ -82,4 +78,12 @@ func (g *ParkedGauge) count(ctx context.Context) {
 		now.events += gate.Events
 	}
 	g.last.Store(now)
+}
+
+// ofContainer returns the attribute with the name of a container, none for "".
+func ofContainer(name string) metric.MeasurementOption {
+	if name == "" {
+		return metric.WithAttributes()
+	}
+	return metric.WithAttributes(attribute.String("container", name))
 }

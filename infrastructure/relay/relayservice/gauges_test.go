@@ -81,6 +81,40 @@ func TestRelayRegistersGauges(t *testing.T) {
 	}
 }
 
+// The services of a process for several containers tell of each of them, although their ranges have the same
+// names. The answers of one container do not hide that another does not answer.
+func TestRelaysOfSeveralContainersRegisterGauges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reader := metric.NewManualReader()
+		meters, needs := metric.NewMeterProvider(metric.WithReader(reader)), monitor.NewDependencies(time.Now, "memory", "broker")
+		var stops []func() error
+		for _, container := range []string{"behind", "idle"} {
+			b := newBench(t)
+			b.o.Container, b.o.Meters, b.o.Needs = container, meters, needs
+			b.publish = func(ctx context.Context, _ *relay.Group) error { <-ctx.Done(); return context.Cause(ctx) }
+			if container == "behind" {
+				b.put("k", "e1", 1)
+				b.put("k", "e2", 2)
+			}
+			stops = append(stops, b.run())
+		}
+		time.Sleep(time.Minute)
+		if got := gauges(t, reader); got["outbox.lag"] != 2 || got["outbox.lease.owned"] != 2 {
+			t.Errorf("gauges %v, want a lag of two and two leases", got)
+		}
+		needs["memory"].NoteOf("behind")(errors.New("away"))
+		needs["memory"].NoteOf("idle")(nil)
+		for _, stop := range stops { // the relays own nothing any more
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+		}
+		if lag := gauges(t, reader)["outbox.lag"]; lag != 2 || !needs["memory"].Failing() {
+			t.Errorf("a container does not answer: lag %d, the store fails %t", lag, needs["memory"].Failing())
+		}
+	})
+}
+
 // A range that was split is owned no more. Otherwise the alert for ranges without an owner never fires.
 func TestOwnedLeasesAfterASplit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

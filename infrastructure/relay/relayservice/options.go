@@ -20,8 +20,8 @@ type Options struct {
 	// Processor names the lease set; relays with the same name share the work. Default
 	// "feedbox".
 	Processor string
-	// Container names the container in metrics and in the log, if a process has a Service for each of
-	// several. Default: not named.
+	// Container names the container in metrics, in the log and in errors, if a process has a Service for
+	// each of several. Default: not named.
 	Container string
 	// Siblings are the Services of this process for other containers, which share the leases of all with
 	// it; see changefeed.Siblings. Default: none.
@@ -67,7 +67,8 @@ type Options struct {
 	// Tracers take a span of each batch of events, in the traces of their requests. Default:
 	// none, and no cost.
 	Tracers trace.TracerProvider
-	// Needs record how the store and the broker answer, by their names. Default: not shared.
+	// Needs record how the store and the broker answer, by their names. With Container, NoteOf records the
+	// store. Default: not shared.
 	Needs monitor.Dependencies
 	// WrapLeases wraps the lease store, for tests. Default: not wrapped.
 	WrapLeases func(changefeed.LeaseStore) changefeed.LeaseStore

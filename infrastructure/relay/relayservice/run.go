@@ -28,9 +28,17 @@ func (s *Service) Verify(ctx context.Context) error {
 		return errNotNew
 	}
 	if err := s.store.Verify(ctx); err != nil {
+		return s.named(err)
+	}
+	return s.named(s.store.Claim(ctx, s.options.Processor, s.shards...))
+}
+
+// named adds Options.Container to an error, because an operator acts on one container.
+func (s *Service) named(err error) error {
+	if err == nil || s.options.Container == "" {
 		return err
 	}
-	return s.store.Claim(ctx, s.options.Processor, s.shards...)
+	return fmt.Errorf("container %s: %w", s.options.Container, err)
 }
 
 // Run verifies the store and relays until ctx ends, then stops in the order that the package
@@ -96,5 +104,5 @@ func (s *Service) Relay(ctx context.Context) error {
 	}
 	closing, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
 	defer stop()
-	return errors.Join(err, s.publisher.Close(closing))
+	return s.named(errors.Join(err, s.publisher.Close(closing)))
 }

@@ -57,7 +57,7 @@ func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, 
 	if err := s.assemble(metrics, &broker); err != nil {
 		return nil, err
 	}
-	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].Failing, Now: time.Now, Held: store.Held}
+	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].FailingOf(options.Container), Now: time.Now, Held: store.Held, Container: options.Container}
 	return s, errors.Join(lag.Register(options.Meters), s.parked.Register(options.Meters), options.Needs.Register(options.Meters))
 }
 
@@ -113,9 +113,9 @@ func (s *Service) Ready() error {
 	case s == nil || s.processor == nil:
 		return errNotNew
 	case s.ended.Load():
-		return errEnded
+		return s.named(errEnded)
 	}
-	return s.health.Ready(s.processor.Lag)
+	return s.named(s.health.Ready(s.processor.Lag))
 }
 
 // Lag returns the lag of the ranges that this relay owns.
