@@ -22,7 +22,7 @@
 // caller. At the limit a new connection displaces one of the largest share, because those who
 // hold most must not refuse the others. Within the share, clients that have taken no byte for 1 s
 // come first, then connections without a caller, then idle ones; among equals the oldest state
-// decides. So a caller keeps the connections
+// decides. Of more than 128 connections a random 128 are compared. So a caller keeps the connections
 // of its share whatever the others do, and no part of the limit is reserved for callers that do
 // not come.
 //
