@@ -62,11 +62,17 @@ func TestFullListenerDisplacesUnfinishedHandshakes(t *testing.T) {
 			_ = conn.SetDeadline(time.Now().Add(time.Second))
 			return conn
 		}
-		nc := dial()
-		p := &peer{t, nc, bufio.NewReader(nc)}
-		go p.write(append(opening(), frameOf(0, (&amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}).Append(nil))...))
-		p.expect(amqp.CodeBegin)
-		silent := make([]net.Conn, maxConnections)
+		begin := &amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10}
+		finished := make([]*peer, 200) // a part of all connections is compared, with one of these almost surely
+		for i := range finished {
+			nc := dial()
+			defer nc.Close()
+			finished[i] = &peer{t, nc, bufio.NewReader(nc)}
+			go finished[i].write(append(opening(), frameOf(0, begin.Append(nil))...))
+			finished[i].expect(amqp.CodeBegin)
+		}
+		time.Sleep(time.Millisecond) // the others are younger
+		silent := make([]net.Conn, maxConnections+1-len(finished))
 		for i := range silent {
 			silent[i] = dial()
 			defer silent[i].Close()
@@ -81,9 +87,10 @@ func TestFullListenerDisplacesUnfinishedHandshakes(t *testing.T) {
 		if displaced != 1 {
 			t.Errorf("%d connections without a handshake are displaced, want 1", displaced)
 		}
-		go p.send(1, &amqp.Begin{IncomingWindow: 10, OutgoingWindow: 10, HandleMax: 10})
-		p.expect(amqp.CodeBegin)
-		_ = nc.Close()
+		for _, p := range finished {
+			go p.send(1, begin)
+			p.expect(amqp.CodeBegin)
+		}
 	})
 }
 
