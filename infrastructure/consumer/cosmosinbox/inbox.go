@@ -89,7 +89,9 @@ func (b *Inbox) Last(ctx context.Context, key string) (consumer.Mark, error) {
 	if err = l.End(err); err != nil {
 		return consumer.Mark{}, fmt.Errorf("read the inbox of key %s: %w", key, err)
 	}
-	parking := own.mark.Parking != s.mark.Parking && own.mark.Supersedes(s.mark)
+	// A mark without a sequence supersedes every other one, so only marks of one event are compared.
+	sameEvent := own.mark.Sequence == s.mark.Sequence && own.mark.EventID == s.mark.EventID
+	parking := sameEvent && own.mark.Parking != s.mark.Parking && own.mark.Supersedes(s.mark)
 	newer := ok && s.etag != "" && (own.mark.Sequence > s.mark.Sequence || parking)
 	if newer && consumer.Judge(own.mark, &consumer.Event{ID: s.mark.EventID, Sequence: s.mark.Sequence}) != consumer.Fork {
 		b.remember(key, own)

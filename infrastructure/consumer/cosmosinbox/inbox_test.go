@@ -120,6 +120,32 @@ func TestMarkOfAnotherProcessIsSeenAtOnce(t *testing.T) {
 	}
 }
 
+// A process that had found no mark, or one of an event before, must not keep it once another process has parked an
+// event of the key: events that were handled would be parked behind it, and handled again.
+func TestMarkOfAKeyThatAnotherProcessHasParkedIsSeen(t *testing.T) {
+	c, _ := newContainer(t)
+	one, other := open(t, c, "a", nil), open(t, c, "a", nil)
+	want(t, one, "none", consumer.Mark{})
+	record(t, one, "before", 1)
+	withoutSequence := consumer.Mark{EventID: "first"}
+	if err := one.Record(t.Context(), "unordered", withoutSequence); err != nil {
+		t.Fatal(err)
+	}
+	parked := mark(2)
+	parked.Parking = consumer.ParkedKey
+	announced := consumer.Mark{Parking: "e1"}
+	unordered := consumer.Mark{EventID: "second", Parking: consumer.ParkedKey}
+	want(t, one, "announced", consumer.Mark{})
+	for key, m := range map[string]consumer.Mark{"none": parked, "before": parked, "announced": announced, "unordered": unordered} {
+		if err := other.Record(t.Context(), key, m); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			want(t, one, key, m)
+		}
+	}
+}
+
 func TestMarkNeverMovesBack(t *testing.T) {
 	c, _ := newContainer(t)
 	late, current := open(t, c, "mail", nil), open(t, c, "mail", nil)
