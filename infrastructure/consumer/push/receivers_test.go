@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -221,4 +222,138 @@ func BenchmarkLatency(b *testing.B) {
 	slices.Sort(all)
 	b.ReportMetric(all[len(all)/2].Seconds()*1000, "p50-ms")
 	b.ReportMetric(all[len(all)*99/100].Seconds()*1000, "p99-ms")
+}
+
+// Every mode carries the same event. Data that is not JSON is sent as bytes.
+func TestModesCarryTheSameEvent(t *testing.T) {
+	e := &consumer.Event{
+		ID: "5f\n", Key: "order ü", Action: "OrderPaid", Sequence: 1 << 40, AggregateVersion: 7, CreatedAt: time.Unix(1700000000, 5e6),
+		Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", Properties: map[string]any{"cloudEvents_source": "/orders"},
+	}
+	want := map[string]string{
+		"specversion": "1.0", "id": "5f\n", "source": "/orders", "type": "OrderPaid", "time": "2023-11-14T22:13:20.005Z",
+		"partitionkey": "order ü", "keysequence": "1099511627776", "aggregateversion": "7", "traceparent": e.Traceparent,
+	}
+	for _, mode := range []Mode{Structured, Binary, Batch} {
+		for _, data := range []string{` {"a": 1.0, "b":"<&>"}`, "\x00no JSON\xff", ""} {
+			e.Body = []byte(data)
+			body, header := encode(mode, []Event{fromConsumer(e, "")})
+			got, gotData := decode(t, mode, body, header)
+			for name, value := range want {
+				if got[name] != value {
+					t.Errorf("%s: %s is %q, want %q", mode, name, got[name], value)
+				}
+			}
+			if strings.TrimSpace(gotData) != strings.TrimSpace(data) || header.Get("Traceparent") != e.Traceparent {
+				t.Errorf("%s: data %q, want %q; %v", mode, gotData, data, header)
+			}
+		}
+	}
+}
+
+// decode reads a request as a receiver does.
+func decode(t *testing.T, mode Mode, body []byte, header http.Header) (attributes map[string]string, data string) {
+	t.Helper()
+	attributes = map[string]string{}
+	if mode == Binary {
+		for name, values := range header {
+			if name, ok := strings.CutPrefix(strings.ToLower(name), "ce-"); ok {
+				attributes[name] = unescape(values[0])
+			}
+		}
+		return attributes, string(body)
+	}
+	if mode == Batch {
+		var all []json.RawMessage
+		if err := json.Unmarshal(body, &all); err != nil || len(all) != 1 {
+			t.Fatalf("batch %q: %v", body, err)
+		}
+		body = all[0]
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		t.Fatalf("%q: %v", body, err)
+	}
+	for name, raw := range members {
+		switch name {
+		case "data":
+			data = string(raw)
+		case "data_base64":
+			var decoded []byte
+			if err := json.Unmarshal(raw, &decoded); err != nil {
+				t.Fatal(err)
+			}
+			data = string(decoded)
+		default:
+			attributes[name] = textOf(raw)
+		}
+	}
+	return attributes, data
+}
+
+func unescape(s string) string {
+	var b []byte
+	for i := 0; i < len(s); i++ {
+		var c byte
+		if n, _ := fmt.Sscanf(s[i:], "%%%02X", &c); n == 1 {
+			b, i = append(b, c), i+2
+		} else {
+			b = append(b, s[i])
+		}
+	}
+	return string(b)
+}
+
+// Any event is a valid request: an invalid header would fail at every attempt and hold its key for ever.
+func FuzzEventIsAValidRequest(f *testing.F) {
+	f.Add("id", "key", "action", "00-1", []byte(`{}`), int64(1))
+	f.Add("\xff\n", "%41", `"`, "\r", []byte{0}, int64(-1))
+	f.Fuzz(func(t *testing.T, id, key, action, trace string, data []byte, n int64) {
+		e := &consumer.Event{ID: id, Key: key, Action: action, Traceparent: trace, Body: data, Sequence: n}
+		for _, mode := range []Mode{Structured, Binary, Batch} {
+			body, header := encode(mode, []Event{fromConsumer(e, "")})
+			for name, values := range header {
+				if strings.ContainsFunc(values[0], func(r rune) bool { return r < ' ' || r > '~' }) {
+					t.Errorf("%s: header %s is %q", mode, name, values[0])
+				}
+			}
+			if mode == Binary {
+				if key != "" && unescape(header.Get("Ce-Partitionkey")) != key {
+					t.Errorf("key %q is %q", key, header.Get("Ce-Partitionkey"))
+				}
+			} else if !json.Valid(body) {
+				t.Errorf("%s: %q is no JSON", mode, body)
+			}
+		}
+	})
+}
+
+// A receiver that drops repeats by the id must not drop other events.
+func TestEventsWithoutAnIDHaveDifferentIDs(t *testing.T) {
+	enqueued := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	events := []consumer.Event{
+		{Key: "a", Body: []byte(`1`)},
+		{Key: "a", Body: []byte(`2`)},
+		{Key: "b", Body: []byte(`1`)},
+		{Key: "a", Action: "Paid", Body: []byte(`1`)},
+		{Key: "a", Body: []byte(`1`), SequenceNumber: 7},
+		{Key: "a", Body: []byte(`1`), EnqueuedAt: enqueued},
+		{Key: "a", Body: []byte(`1`), CreatedAt: enqueued},
+		{Key: "a", Sequence: 1, Body: []byte(`1`)},
+	}
+	seen := map[string]int{}
+	for i := range events {
+		id := fromConsumer(&events[i], "").ID
+		if was, repeated := seen[id]; repeated {
+			t.Errorf("events %d and %d have the id %s", was, i, id)
+		}
+		seen[id] = i
+		events[i].DeliveryCount++
+		if again := fromConsumer(&events[i], "").ID; again != id {
+			t.Errorf("event %d has the ids %s and %s", i, id, again)
+		}
+	}
+	if id := fromConsumer(&events[7], "").ID; id != "a/1" {
+		t.Errorf("an event with a sequence has the id %s", id)
+	}
 }
