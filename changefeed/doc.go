@@ -177,7 +177,9 @@
 // of the scope that no host owns, about once a minute (Observer.RangeUnread); see silence.go.
 //
 // A range that is caught up is read again once a lane is free, because a page read while
-// all lanes are busy would only wait for them.
+// all lanes are busy would only wait for them. Reads that find nothing are limited for the whole host
+// (Options.PollRate): hundreds of ranges that are acquired together take turns, because nothing tells a
+// quiet range from one whose next change is near.
 //
 // # When a handler fails
 //

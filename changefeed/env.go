@@ -1,6 +1,10 @@
 package changefeed
 
-import "errors"
+import (
+	"errors"
+	"sync"
+	"time"
+)
 
 // env holds the dependencies of a processor and the identity of its current run. Every room
 // of the package has it. It does not change once the container is identified.
@@ -18,6 +22,7 @@ type env struct {
 	source      Source    // zero until the container is identified
 	ids         recordIDs // of its records
 	relist      signal    // list the leases now: something has changed
+	turns       *turns    // of its reads
 }
 
 // reportError notifies the observer of a failed operation that is retried.
@@ -46,4 +51,24 @@ func (h signal) send() {
 	case h <- struct{}{}:
 	default:
 	}
+}
+
+// turns divides Options.PollRate among all ranges of a host, first come, first served.
+type turns struct {
+	mu   sync.Mutex
+	next time.Time // of the last range that asked
+}
+
+// wait returns the pause of a range that would pause for want.
+func (t *turns) wait(now time.Time, want time.Duration, o *Options) time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next.Before(now) {
+		t.next = now
+	}
+	t.next = t.next.Add(time.Second / time.Duration(o.PollRate))
+	if last := now.Add(o.PollMax); t.next.After(last) { // Wake ends pauses early, and their turns are lost
+		t.next = last
+	}
+	return max(want, t.next.Sub(now))
 }

@@ -68,6 +68,11 @@ type Options struct {
 	// PollMax is the longest pause in an idle range; pauses grow towards it by
 	// half. Default 20 s, at least PollMin.
 	PollMax time.Duration
+	// PollRate is the number of reads without a change that this host makes in a second, at most.
+	// With more ranges than that allows, each waits for its turn, at most PollMax. Otherwise a
+	// host that acquires hundreds of ranges would read all of them every PollMin, which can take so
+	// much of its processor that it renews leases too late. Default 1000.
+	PollRate int
 
 	// Lanes is the number of concurrent handler calls within one range, plus one for
 	// retries. Default 1. Items with the same key never run at once and never overtake each
@@ -183,6 +188,7 @@ func (o *Options) resolve(h Handler) (Options, error) {
 	c.PollMin = cmp.Or(c.PollMin, 500*time.Millisecond)
 	c.PollBusy = cmp.Or(c.PollBusy, c.PollMin)
 	c.PollMax = cmp.Or(c.PollMax, max(20*time.Second, c.PollMin))
+	c.PollRate = cmp.Or(c.PollRate, 1000)
 	c.ReadTimeout = cmp.Or(c.ReadTimeout, defaultReadTimeout)
 	c.Lanes = cmp.Or(c.Lanes, 1)
 	c.ReadAheadItems = cmp.Or(c.ReadAheadItems, 10*max(c.MaxItems, 100))
@@ -240,6 +246,7 @@ func (o *Options) faults(h Handler) []error {
 	fault(o.AcquireFast <= 0 || o.AcquireFast > o.Acquire, "AcquireFast %s must be positive and at most Acquire %s", o.AcquireFast, o.Acquire)
 	fault(o.PollMin <= 0 || o.PollMax < o.PollMin, "PollMin %s must be positive and at most PollMax %s", o.PollMin, o.PollMax)
 	fault(o.PollBusy <= 0 || o.PollBusy > o.PollMin, "PollBusy %s must be positive and at most PollMin %s", o.PollBusy, o.PollMin)
+	fault(o.PollRate <= 0, "PollRate %d must be positive", o.PollRate)
 	fault(o.ReadTimeout <= 0, "ReadTimeout %s must be positive", o.ReadTimeout)
 	fault(o.Lanes < 1, "Lanes %d must be at least 1", o.Lanes)
 	fault(manual && o.Lanes > 1, "Lanes %d with a manual handler: a page's checkpoint would cover unfinished items of other lanes", o.Lanes)

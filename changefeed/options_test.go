@@ -25,7 +25,7 @@ func TestDefaults(t *testing.T) {
 	want := Options{
 		Processor: "changefeed", Scope: []FeedRange{FullRange()},
 		Expiry: 20 * time.Second, Renew: 8 * time.Second, Acquire: 5 * time.Second, AcquireFast: 500 * time.Millisecond,
-		MaxItems: 100, PollMin: 500 * time.Millisecond, PollBusy: 500 * time.Millisecond, PollMax: 20 * time.Second,
+		MaxItems: 100, PollMin: 500 * time.Millisecond, PollBusy: 500 * time.Millisecond, PollMax: 20 * time.Second, PollRate: 1000,
 		ReadTimeout: 30 * time.Second, Lanes: 1, ReadAheadItems: 1000, ReadAheadBytes: 8 << 20, HandlerTimeout: 5 * time.Minute, CheckpointEvery: time.Second,
 		RetryMin: 100 * time.Millisecond, RetryMax: 30 * time.Second, MaxAttempts: 5, Poison: PoisonStop,
 		StuckAfter: time.Minute, DrainTimeout: 10 * time.Second,
@@ -48,7 +48,7 @@ func TestDefaultsDependOnGivenOptions(t *testing.T) {
 	}
 	want := said
 	want.AcquireFast, want.PollBusy, want.PollMax, want.RetryMax = 100*time.Millisecond, time.Minute, time.Minute, time.Hour
-	want.ReadAheadItems, want.ReadAheadBytes, want.ReadTimeout, want.Poison = 3000, 8<<20, 30*time.Second, PoisonDeadLetter
+	want.PollRate, want.ReadAheadItems, want.ReadAheadBytes, want.ReadTimeout, want.Poison = 1000, 3000, 8<<20, 30*time.Second, PoisonDeadLetter
 	got.DeadLetter, got.Now, got.Clock, want.DeadLetter = nil, nil, nil, nil
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("resolved are\n%+v, want\n%+v", got, want)
@@ -86,6 +86,7 @@ func TestAllOptionFaultsAreReported(t *testing.T) {
 		"no fast cycles":        {func(o *Options) { o.AcquireFast = -1 }, "AcquireFast -1ns must be positive"},
 		"slow fast cycles":      {func(o *Options) { o.AcquireFast = 6 * time.Second }, "at most Acquire 5s"},
 		"no pauses":             {func(o *Options) { o.PollMin, o.PollBusy = -1, -1 }, "PollMin -1ns must be positive"},
+		"no reads":              {func(o *Options) { o.PollRate = -1 }, "PollRate -1"},
 		"short long pauses":     {func(o *Options) { o.PollMax = time.Millisecond }, "at most PollMax 1ms"},
 		"no busy pauses":        {func(o *Options) { o.PollBusy = -1 }, "PollBusy -1ns must be positive"},
 		"long busy pauses":      {func(o *Options) { o.PollBusy = time.Second }, "PollBusy 1s must be positive and at most PollMin 500ms"},

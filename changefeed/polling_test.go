@@ -54,6 +54,37 @@ func TestPollingIsFastWhileActiveAndSlowWhenIdle(t *testing.T) {
 	})
 }
 
+// A host that acquires hundreds of ranges would make 50,000 reads in the first second.
+func TestReadsOfManyRangesShareThePollRate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ranges, rate = 500, 1000
+		w := newWorld(t, ranges)
+		h := w.start("a", nil, &changefeed.Options{PollMin: 10 * time.Millisecond, PollMax: 5 * time.Second})
+		eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == ranges })
+		for range 5 {
+			before := h.Requests().FeedReads
+			time.Sleep(time.Second)
+			if n := h.Requests().FeedReads - before; n > rate+ranges {
+				t.Errorf("%d reads of %d ranges in a second, want at most %d", n, ranges, rate)
+			}
+		}
+		w.put(ranges, ranges)
+		time.Sleep(1500 * time.Millisecond)
+		if n := w.got.count(); n != ranges {
+			t.Errorf("%d of %d changes delivered within three turns of all ranges", n, ranges)
+		}
+		for range 30 { // each makes all ranges take another turn
+			h.Wake()
+			time.Sleep(10 * time.Millisecond)
+		}
+		w.put(ranges, ranges)
+		time.Sleep(6 * time.Second)
+		if n := w.got.count(); n != 2*ranges {
+			t.Errorf("%d of %d changes delivered within PollMax after many hints", n, 2*ranges)
+		}
+	})
+}
+
 func TestWakeReadsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 4)

@@ -38,7 +38,7 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 	}
 	placer, _ := feed.(Placer)
 	return &Processor{placer: placer, env: env{
-		feed: timedFeed{feed, opts.ReadTimeout}, store: timed(leases, opts.Expiry), handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer, sibling: opts.Siblings.join(),
+		feed: timedFeed{feed, opts.ReadTimeout}, store: timed(leases, opts.Expiry), handler: handler, opts: opts, clock: opts.Clock, obs: opts.Observer, sibling: opts.Siblings.join(), turns: &turns{},
 	}}, nil
 }
 

@@ -16,7 +16,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	position, reached := lease.position(), max(lease.Reached, lease.LSN, lease.Delivered)
 	var early time.Time // since when the feed has ended before the position
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
-	poll := poller{Options: &d.opts, last: d.clock.Now(), gap: d.opts.PollMin, pauseNow: d.opts.PollMin}
+	poll := poller{Options: &d.opts, turns: d.turns, last: d.clock.Now(), gap: d.opts.PollMin, pauseNow: d.opts.PollMin}
 	for f.window.waitRoom(ctx) {
 		began := d.clock.Now()
 		d.readDue(began)
@@ -188,6 +188,7 @@ func upToEnd(p *Page) bool {
 // writes that cause them.
 type poller struct {
 	*Options
+	turns    *turns
 	last     time.Time     // the last change, or the start
 	gap      time.Duration // recent average between two changes
 	pauseNow time.Duration
@@ -207,10 +208,10 @@ func (p *poller) pause(now time.Time) time.Duration {
 	switch {
 	case silence >= time.Minute:
 		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.PollMax)
-	case silence < p.PollMin:
+	case silence < p.PollMin: // these reads are about as many as the changes
 		return jitter(min(max(p.gap, p.PollBusy), p.PollMin))
 	default: // after a silence, a change may wait for a hundredth of it
 		p.pauseNow = min(max(p.PollMin, silence/100), p.PollMax)
 	}
-	return jitter(p.pauseNow)
+	return p.turns.wait(now, jitter(p.pauseNow), p.Options)
 }

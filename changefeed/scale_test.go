@@ -22,7 +22,7 @@ import (
 type scaleFleet struct {
 	t       *testing.T
 	rng     *rand.Rand
-	store   *costedStore
+	stores  []*costedStore // one for each scope
 	feed    *counterFeed
 	hosts   []*scaleHost
 	ended   []*scaleHost
@@ -46,11 +46,23 @@ type scaleHost struct {
 
 const regions = 3
 
-func newScaleFleet(t *testing.T, ranges int, rate float64) *scaleFleet {
-	store := newCostedStore()
-	return &scaleFleet{
-		t: t, rng: seeded(t), store: store, feed: newCounterFeed(ranges, rate, store), owner: map[string]string{}, held: map[string]int{},
+// newScaleFleet returns a fleet without hosts. Each of its scopes has leases of its own, as if it were
+// the only one: nobody lists those of another processor.
+func newScaleFleet(t *testing.T, ranges int, rate float64, scopes int) *scaleFleet {
+	f := &scaleFleet{t: t, rng: seeded(t), owner: map[string]string{}, held: map[string]int{}}
+	for range scopes {
+		f.stores = append(f.stores, newCostedStore())
 	}
+	f.feed = newCounterFeed(ranges, rate, f.stores[0])
+	return f
+}
+
+// scope returns the part of the container whose hosts share its leases.
+func (f *scaleFleet) scope(n int) []changefeed.FeedRange {
+	f.feed.mu.Lock()
+	defer f.feed.mu.Unlock()
+	each := len(f.feed.parts) / len(f.stores)
+	return []changefeed.FeedRange{{Min: f.feed.parts[n*each].Min, Max: f.feed.parts[(n+1)*each-1].Max}}
 }
 
 // start starts n hosts at random moments within a time.
@@ -69,8 +81,9 @@ func (f *scaleFleet) start(n int, within time.Duration) {
 		f.mu.Lock()
 		f.held[h.name] = 0
 		f.mu.Unlock()
-		p, err := changefeed.New(f.feed, cutStore{f.store, &h.cut}, changefeed.HandlerFunc(f.handle),
-			&changefeed.Options{Host: h.name, DrainTimeout: -1, Observer: &changefeed.Observer{
+		scope := (f.started - 1) % len(f.stores)
+		p, err := changefeed.New(f.feed, cutStore{f.stores[scope], &h.cut}, changefeed.HandlerFunc(f.handle),
+			&changefeed.Options{Host: h.name, Scope: f.scope(scope), DrainTimeout: -1, Observer: &changefeed.Observer{
 				LeaseAcquired: func(e changefeed.LeaseAcquired) { f.note(e.Lease, h.name, true) },
 				LeaseReleased: func(e changefeed.LeaseReleased) { f.note(e.Lease, h.name, false) },
 				LeaseLost:     func(e changefeed.LeaseLost) { f.note(e.Lease, h.name, false) },
@@ -208,21 +221,21 @@ func memory() float64 {
 }
 
 func (f *scaleFleet) costs() charges {
-	f.store.mu.Lock()
-	defer f.store.mu.Unlock()
-	total := f.store.total
-	f.store.total.Peak = 0
+	total := f.stores[0].costs()
+	for _, s := range f.stores[1:] {
+		total = total.plus(s.costs())
+	}
 	return total
 }
 
 // TestScale measures a fleet of SCALE_RANGES ranges and SCALE_HOSTS hosts in virtual time; make
 // scale has the sizes. The time of requests is that of costedStore, and its charges are a model.
 func TestScale(t *testing.T) {
-	ranges, hosts := testenv.Count(t, "SCALE_RANGES", 40), testenv.Count(t, "SCALE_HOSTS", 10)
+	ranges, hosts, scopes := testenv.Count(t, "SCALE_RANGES", 40), testenv.Count(t, "SCALE_HOSTS", 10), testenv.Count(t, "SCALE_SCOPES", 1)
 	const rate = 2 // changes a second and range: each range then writes its checkpoint every second, as at any higher rate
 	synctest.Test(t, func(t *testing.T) {
 		empty := memory()
-		f := newScaleFleet(t, ranges, 0)
+		f := newScaleFleet(t, ranges, 0, scopes)
 		f.phase("cold start without leases", time.Minute, func() { f.start(hosts, time.Second) })
 		took, _ := f.phase("a tenth joins in 10 s", time.Minute, func() { f.start(hosts/10, 10*time.Second) })
 		if took > 30*time.Second {
@@ -265,7 +278,7 @@ func TestScaleGrowth(t *testing.T) {
 	growth := testenv.Duration(t, "SCALE_GROWTH", time.Minute)
 	synctest.Test(t, func(t *testing.T) {
 		const steps, most = 20, 1.0 // changes a second that a range can serve
-		f := newScaleFleet(t, max(1, ranges/100), most)
+		f := newScaleFleet(t, max(1, ranges/100), most, 1)
 		f.phase("cold start without leases", time.Minute, func() { f.start(hosts, time.Second) })
 		took, _ := f.phase("load grows a hundredfold", time.Minute, func() {
 			load := most * float64(len(f.feed.parts))

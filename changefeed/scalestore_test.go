@@ -28,6 +28,14 @@ func (c charges) since(before charges) charges {
 	}
 }
 
+// plus adds the charges of another store. Its peak need not be in the same second, so the sum is too high.
+func (c charges) plus(o charges) charges {
+	return charges{
+		c.Looks + o.Looks, c.Rows + o.Rows, c.Bytes + o.Bytes, c.LookRU + o.LookRU, c.Writes + o.Writes, c.WriteRU + o.WriteRU, c.Conflicts + o.Conflicts,
+		c.Polls + o.Polls, c.PollRU + o.PollRU, c.Throttled + o.Throttled, c.Peak + o.Peak,
+	}
+}
+
 func (c charges) lease() float64 { return c.LookRU + c.WriteRU }
 
 // The duration of a request. A listing returns 1,000 records at a time, because a response of
@@ -53,6 +61,15 @@ type costedStore struct {
 }
 
 func newCostedStore() *costedStore { return &costedStore{slots: map[string]int{}} }
+
+// costs returns the charges so far, and begins another peak.
+func (s *costedStore) costs() charges {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	total := s.total
+	s.total.Peak = 0
+	return total
+}
 
 // charge adds to a count. Called with mu.
 func (s *costedStore) charge(to *float64, units float64) {

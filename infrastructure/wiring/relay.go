@@ -82,6 +82,7 @@ func newRelays(cfg *config.Relay, stores []relayport.Store, broker relayport.Bro
 			PollBusy:     cfg.PollBusy,
 			PollMin:      cfg.PollMin,
 			PollMax:      cfg.PollMax,
+			PollRate:     max(1, cfg.PollRate/len(containers)),
 			DrainTimeout: cfg.DrainTimeout,
 			WaitLimit:    config.WaitLimit,
 			ParkedPoll:   cfg.ParkedPoll,

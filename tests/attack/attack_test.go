@@ -17,10 +17,10 @@ import (
 // Anonymous connections that request documents and do not read the answers.
 func TestSlowReadersLockNoCallerOut(t *testing.T) {
 	s := start(t, "api", fmt.Sprint("FEEDBOX_API_MAX_CONNECTIONS=", sized(60, 2000)))
-	s.serves("calls before the attack", sized(20, 300), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
+	s.serves("calls before the attack", sized(20, 3000), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
 	script := strings.Repeat("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n", 60)
 	s.attack(sized(120, 2000), 0, script)
-	s.serves("calls among slow readers", sized(100, 1000), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
+	s.serves("calls among slow readers", sized(100, 3000), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
 }
 
 // Two callers within their rates that send a byte of each body.
@@ -29,9 +29,9 @@ func TestSlowBodiesLockNoCallerOut(t *testing.T) {
 	body := func(name string) string {
 		return "POST /api/contacts HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: " + name + "-key\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
 	}
-	s.serves("calls before the attack", sized(20, 316), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
+	s.serves("calls before the attack", sized(20, 3000), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
 	s.attack(sized(120, 3000), 5*time.Millisecond, body("bea"), body("eve"))
-	s.serves("calls among slow bodies", sized(100, 316), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
+	s.serves("calls among slow bodies", sized(100, 3000), func() bool { return s.get("/api/contacts", "ann") == http.StatusOK })
 }
 
 // connections is the limit of the operations page. Earlier versions do not have the variable.
@@ -45,10 +45,10 @@ func connections() []string {
 // One reader opens as many live views as it can.
 func TestOneReadersStreamsLeaveRoomForOthers(t *testing.T) {
 	s := start(t, "console", connections()...)
-	s.serves("pages before the attack", sized(20, 300), func() bool { return s.get("/acts", "bea") == http.StatusOK })
+	s.serves("pages before the attack", sized(20, 3000), func() bool { return s.get("/acts", "bea") == http.StatusOK })
 	s.attack(sized(100, 700), 0, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: ann-key\r\nAccept: text/event-stream\r\n\r\n")
-	s.serves("live views of another reader", sized(100, 300), func() bool { return s.get("/", "bea", "Accept", "text/event-stream") == http.StatusOK })
-	s.serves("pages of another reader", sized(100, 300), func() bool { return s.get("/acts", "bea") == http.StatusOK })
+	s.serves("live views of another reader", sized(100, 3000), func() bool { return s.get("/", "bea", "Accept", "text/event-stream") == http.StatusOK })
+	s.serves("pages of another reader", sized(100, 3000), func() bool { return s.get("/acts", "bea") == http.StatusOK })
 }
 
 // Anonymous connections that request the pages for sign-in and do not read them.
@@ -56,9 +56,9 @@ func TestAnonymousConnectionsLockNoReaderOut(t *testing.T) {
 	s := start(t, "console", connections()...)
 	script := strings.Repeat("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"+"GET /assets/page/page.css HTTP/1.1\r\nHost: localhost\r\n\r\n", 60)
 	call := func() bool { return s.get("/acts", "bea") == http.StatusOK }
-	s.serves("pages before the attack", sized(20, 500), call)
+	s.serves("pages before the attack", sized(20, 3000), call)
 	s.attack(sized(200, 4000), 0, script)
-	s.serves("pages among anonymous connections", sized(100, 500), call)
+	s.serves("pages among anonymous connections", sized(100, 3000), call)
 }
 
 // A client guesses credentials. A person with the same address still signs in.

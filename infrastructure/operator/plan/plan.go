@@ -50,7 +50,10 @@ type Line struct {
 // Timings of relays that the plan uses; see changefeed.Options.
 const (
 	checkpointEvery = 1.0  // seconds between two checkpoints of a busy range
-	pollIdle        = 20.0 // seconds between two reads of an idle range
+	pollIdle        = 5.0  // seconds between two reads of an idle range
+	pollMin         = 0.01 // seconds between two reads of a range with a recent change
+	pollRate        = 1000 // reads without a change that a relay makes in a second, at most
+	renewParts      = 4    // writes of an idle lease in a takeover time
 	acquireParts    = 4    // listings of all leases in a takeover time
 	leaseKB         = 1    // size of a lease
 	monthHours      = 730
@@ -91,6 +94,7 @@ func size(in Input) *Plan {
 // load is the traffic of an Input.
 type load struct {
 	changes, events float64 // a second in the busiest hour
+	relays          int
 	eventBytes      float64 // a second, on average
 	stored          float64 // GB of events
 	aggregates      float64 // GB
@@ -101,6 +105,7 @@ type load struct {
 func newLoad(in Input) *load {
 	l := &load{changes: in.Changes * in.Peak}
 	l.events = l.changes * in.Events
+	l.relays = max(count(l.events/in.RelayRate)+1, 2)
 	l.eventBytes = in.Changes * in.Events * float64(in.EventBytes)
 	l.stored = l.eventBytes * in.TTL.seconds() / 1e9
 	l.aggregates = float64(in.Aggregates) * float64(in.StateBytes) / 1e9
@@ -146,18 +151,34 @@ func (p *Plan) unknown(name, why string, of ...*Figure) {
 }
 
 // polls returns the reads of the change feed a second for that many ranges: one for each change of
-// a range, but not faster than a read and a pause allow, and enough for all documents.
+// a range, but not faster than a read and a pause allow, and enough for all documents; and those that
+// find nothing, as far as the relays may make them.
 func polls(l *load, in Input, ranges float64) float64 {
-	each := min(max(l.changes/ranges, 1/pollIdle), 1/(in.PollBusy.seconds()+readLatency.Value/1000))
-	return max(each*ranges, l.changes*in.entries()/pageItems.Value)
+	busy := in.PollBusy.seconds() + readLatency.Value/1000
+	found := max(min(l.changes, ranges/busy), l.changes*in.entries()/pageItems.Value)
+	return found + min(ranges*emptyReads(ranges/l.changes, max(in.PollBusy.seconds(), pollMin)), float64(l.relays)*pollRate)
+}
+
+// emptyReads returns the reads a second of a range with a change every gap seconds that find nothing, as
+// changefeed.Options.PollMin describes: at first after pauses of pause, then of a hundredth of the time since
+// the change, and after a minute of pollIdle.
+func emptyReads(gap, pause float64) float64 {
+	const fades, idle = 100, 60
+	knee := min(fades*pause, idle)
+	reads := min(gap, knee)/(pause+readLatency.Value/1000) + fades*math.Log(min(max(gap, knee), idle)/knee) + max(0, gap-idle)/max(pollIdle, pause)
+	return max(0, reads-1) / gap // the last one finds the change
+}
+
+// neededUnits returns the request units a second for changes and polls, with at least that many ranges.
+func neededUnits(l *load, in Input, ranges float64) float64 {
+	changes := l.changes * l.change
+	reads := polls(l, in, math.Ceil(max(changes*in.Headroom/partitionRate.Value, ranges, 1)))
+	return (changes + FeedCharge(reads, 0, 0)) * in.Headroom
 }
 
 func (p *Plan) database(l *load) {
 	in := p.Input
-	changes := l.changes * l.change
-	ranges := math.Ceil(max(changes*in.Headroom/partitionRate.Value, l.gigabytes/partitionStorage.Value, 1))
-	reads := polls(l, in, ranges)
-	needed := (changes + FeedCharge(reads, 0, 0)) * in.Headroom
+	needed := neededUnits(l, in, l.gigabytes/partitionStorage.Value)
 	floor := l.gigabytes * storageRate.Value / autoscaleFloor.Value
 	p.RequestUnits = max(needed, floor, autoscaleLowest.Value)
 	p.RatePartitions = count(needed / partitionRate.Value)
@@ -220,8 +241,7 @@ func (p *Plan) messaging(l *load) {
 func (p *Plan) relays(l *load) {
 	in := p.Input
 	ranges := float64(p.ranges())
-	working := count(l.events / in.RelayRate)
-	p.Relays = max(working+1, 2)
+	p.Relays = l.relays
 	assumption := "one more than the load needs, to take over; at least 2"
 	if p.Relays > max(p.ranges(), 2) {
 		p.Relays = max(p.ranges(), 2)
@@ -229,7 +249,7 @@ func (p *Plan) relays(l *load) {
 	}
 	p.add("relays", float64(p.Relays), "", fmt.Sprintf("%s events/s each; %s", number(in.RelayRate), assumption), relayRate)
 
-	renew := in.Takeover.seconds() * 2 / 5
+	renew := in.Takeover.seconds() / renewParts
 	writes := ranges * max(min(l.changes/ranges, 1/checkpointEvery), 1/renew)
 	listings := float64(p.Relays) * acquireParts / in.Takeover.seconds()
 	_, write := Charge(leaseKB * 1024)
@@ -237,7 +257,7 @@ func (p *Plan) relays(l *load) {
 	p.LeaseUnits = leases * in.Headroom
 	reads := polls(l, in, ranges)
 	p.add("lease traffic", leases, "RU/s", fmt.Sprintf("%s writes/s, and %d relays list %s leases of %d KB every %s s", number(writes), p.Relays, number(ranges), leaseKB, number(in.Takeover.seconds()/acquireParts)), writeCost, queryCost)
-	p.add("feed reads", reads, "/s", fmt.Sprintf("one for each change of a range, at most one in %s ms and %s documents a page", number(in.PollBusy.seconds()*1000+readLatency.Value), number(pageItems.Value)), readLatency, pageItems)
+	p.add("feed reads", reads, "/s", fmt.Sprintf("one for each change of a range, at most one in %s ms and %s documents a page; and those that find nothing, at most %d a relay", number(in.PollBusy.seconds()*1000+readLatency.Value), number(pageItems.Value), pollRate), readLatency, pageItems)
 	p.add("delay by polling", in.PollBusy.seconds()*1000/2, "ms", "on average, of a change in a busy range; at most twice as much")
 	p.add("share of leases and polls", 100*(leases+FeedCharge(reads, 0, 0))/(p.RequestUnits+leases), "%", "of all request units", feedCost)
 
@@ -255,7 +275,8 @@ func (p *Plan) relays(l *load) {
 func (p *Plan) ttl(l *load) {
 	in := p.Input
 	safe := Duration(4 * time.Duration(in.Outage)).hours(math.Ceil)
-	free := (partitionStorage.Value*float64(p.RatePartitions) - l.aggregates) * 1e9 / l.eventBytes
+	partitions := math.Ceil(neededUnits(l, in, 1) / partitionRate.Value) // without storage: fewer ranges have fewer polls
+	free := (partitionStorage.Value*partitions - l.aggregates) * 1e9 / l.eventBytes
 	cheap := Duration(min(max(free, 0), 1e9) * float64(time.Second)).hours(math.Floor)
 	switch {
 	case in.Versions:
@@ -265,7 +286,7 @@ func (p *Plan) ttl(l *load) {
 	case cheap >= in.TTL:
 		p.TTL, p.TTLReason = in.TTL, "its events fit into the partitions that the throughput needs"
 	case cheap >= safe:
-		p.TTL, p.TTLReason = cheap, fmt.Sprintf("the longest with events that fit into the %s partitions that the throughput needs", number(float64(p.RatePartitions)))
+		p.TTL, p.TTLReason = cheap, fmt.Sprintf("the longest with events that fit into the %s partitions that the throughput needs", number(partitions))
 	default:
 		p.TTL, p.TTLReason = safe, fmt.Sprintf("the shortest that is safe: four times the outage of %s", in.Outage)
 	}

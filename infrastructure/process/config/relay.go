@@ -34,6 +34,7 @@ type Relay struct {
 	PollMin  time.Duration `env:"RELAY_POLL_MIN" envDefault:"10ms" min:"1ms" max:"1h" doc:"shortest pause after an empty page, kept while changes arrive; with PostgreSQL a read waits itself, and this is at most 1 ms"`
 	PollBusy time.Duration `env:"RELAY_POLL_BUSY" envDefault:"1ms" min:"1ms" max:"1h" doc:"shortest pause between two reads of a range whose changes follow each other quickly; a longer one saves reads and delays events by up to as much; raises FEEDBOX_RELAY_POLL_MIN; a backlog is read without a pause"`
 	PollMax  time.Duration `env:"RELAY_POLL_MAX" envDefault:"5s" min:"1ms" max:"1h" doc:"longest pause after an empty page, reached when idle"`
+	PollRate int           `env:"RELAY_POLL_RATE" envDefault:"1000" min:"10" max:"100000" doc:"reads of the change feed without a change that a relay makes in a second, at most; with more ranges each is read less often, and its events wait; divided among the containers"`
 	// ParkedPoll has the same name in Push.
 	ParkedPoll time.Duration `env:"PARKED_POLL" envDefault:"5s" min:"100ms" max:"1h" doc:"pause between two queries for the requests of operators about parked keys; each process makes one, also when there are none"`
 	// EventTTL is the lifetime that the API gives to events; the relay warns

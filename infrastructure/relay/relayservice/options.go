@@ -47,6 +47,9 @@ type Options struct {
 	// PollMin and PollMax bound the pause after an empty page. Defaults 10 ms and 5 s, at least
 	// PollBusy.
 	PollMin, PollMax time.Duration
+	// PollRate is that of changefeed.Options: the reads without a change of this relay in a second,
+	// at most. Default 1000.
+	PollRate int
 	// DrainTimeout bounds the stop of the processor. Default 20 s.
 	DrainTimeout time.Duration
 	// WaitLimit is how long an event may be retried while others are sent; then its key is

@@ -96,6 +96,7 @@ func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*chang
 		PollMin:      o.PollMin,
 		PollBusy:     o.PollBusy,
 		PollMax:      o.PollMax,
+		PollRate:     o.PollRate,
 		DrainTimeout: o.DrainTimeout,
 		Lanes:        lanes,
 		Poison:       changefeed.PoisonDeadLetter,

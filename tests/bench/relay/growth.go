@@ -94,6 +94,9 @@ func growth(ctx context.Context, r *measure.Run, only string) error {
 		}
 		r.Add(figures...)
 	}
+	if strings.Contains("fleet", only) {
+		return fleet(ctx, r)
+	}
 	return nil
 }
 

@@ -18,27 +18,51 @@ import (
 type process struct {
 	command *exec.Cmd
 	log     bytes.Buffer // read after the process has ended
-	dir     string
+	dir     string       // of the binary, removed by stop; "" if it stays
+}
+
+// kill ends the process at once.
+func (p *process) kill() error {
+	err := p.command.Process.Kill()
+	if err == nil {
+		_ = p.command.Wait() // "signal: killed"
+	}
+	return err
+}
+
+// build builds the service in a new folder.
+func build(ctx context.Context) (dir, binary string, err error) {
+	dir, err = os.MkdirTemp("", "feedbox-bench-bin-")
+	if err != nil {
+		return "", "", err
+	}
+	binary = filepath.Join(dir, "feedbox")
+	if text, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "feedbox/cmd/feedbox").CombinedOutput(); err != nil {
+		return "", "", errors.Join(fmt.Errorf("build the service: %w: %s", err, text), os.RemoveAll(dir))
+	}
+	return dir, binary, nil
 }
 
 // startProcess builds the service and starts its relay.
 func startProcess(ctx context.Context, environment []string) (*process, error) {
-	dir, err := os.MkdirTemp("", "feedbox-bench-bin-")
+	dir, binary, err := build(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p := &process{dir: dir}
-	binary := filepath.Join(dir, "feedbox")
-	if text, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "feedbox/cmd/feedbox").CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("build the service: %w: %s", err, text), os.RemoveAll(dir))
-	}
-	p.command = exec.CommandContext(ctx, binary, "relay") //nolint:gosec // what was just built
-	p.command.Env = append(os.Environ(), environment...)
-	p.command.Stderr, p.command.Stdout = &p.log, &p.log
-	if err := p.command.Start(); err != nil {
+	p, err := startBinary(ctx, binary, environment)
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
+	p.dir = dir
 	return p, nil
+}
+
+// startBinary starts the relay of a binary that stays.
+func startBinary(ctx context.Context, binary string, environment []string) (*process, error) {
+	p := &process{command: exec.CommandContext(ctx, binary, "relay")}
+	p.command.Env = append(os.Environ(), environment...)
+	p.command.Stderr, p.command.Stdout = &p.log, &p.log
+	return p, p.command.Start()
 }
 
 // stop stops the process as an operator would.
@@ -50,7 +74,10 @@ func (p *process) stop() error {
 	if err != nil {
 		err = fmt.Errorf("the relay process: %w; its log:\n%s", err, p.log.String())
 	}
-	return errors.Join(err, os.RemoveAll(p.dir))
+	if p.dir != "" {
+		err = errors.Join(err, os.RemoveAll(p.dir))
+	}
+	return err
 }
 
 // memory returns the current and the peak resident memory in bytes.
