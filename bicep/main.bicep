@@ -44,17 +44,21 @@ param eventTtlHours int = 240
 @description('Duplicate detection window of the topic. It must be longer than the takeover of the leases after a crash and all retries of a send together.')
 param duplicateWindow string = 'PT1H'
 
-@description('Expected number of physical partitions. The relay never scales beyond it, because one replica reads each partition.')
+@description('Expected number of physical partitions of all containers of events. The relay never scales beyond it, because one replica reads each partition.')
 @minValue(2)
 @maxValue(300)
 param expectedPartitions int = 4
 
-@description('Maximum request units per second of the data container. Production only; feedbox plan proposes it.')
+@description('Names of other containers that the relay reads besides that of the API, such as those of other kinds of aggregates. Each gets leases and parked events of its own, NAME-leases and NAME-parked.')
+@maxLength(30)
+param moreContainers array = []
+
+@description('Maximum request units per second of each container of events. Production only; feedbox plan proposes it.')
 @minValue(1000)
 @maxValue(1000000)
 param dataThroughput int = 4000
 
-@description('Maximum request units per second of the container of leases. Production only; it grows with partitions and relays.')
+@description('Maximum request units per second of each container of leases. Production only; it grows with partitions and relays.')
 @minValue(1000)
 @maxValue(1000000)
 param leasesThroughput int = 1000
@@ -110,6 +114,8 @@ var tags = { 'azd-env-name': environmentName, project: 'feedbox' }
 var apiName = 'ca-api-${token}'
 var relayName = 'ca-relay-${token}'
 var consoleName = 'ca-console-${token}'
+var others = [for name in moreContainers: { data: name, leases: '${name}-leases', parked: '${name}-parked' }]
+var containers = concat([ { data: 'data', leases: 'leases', parked: 'parked' } ], others)
 
 // Private endpoints need Premium messaging, which only production has.
 var private = production && privateNetwork
@@ -180,6 +186,7 @@ module cosmos 'modules/cosmos.bicep' = {
     tags: tags
     production: production
     failoverLocation: failoverLocation
+    containers: containers
     dataThroughput: dataThroughput
     leasesThroughput: leasesThroughput
     dataPlaneLogs: dataPlaneLogs
@@ -305,9 +312,7 @@ module roles 'modules/roles.bicep' = {
   params: {
     accountName: cosmos.outputs.accountName
     databaseName: cosmos.outputs.databaseName
-    dataContainer: cosmos.outputs.dataContainer
-    leasesContainer: cosmos.outputs.leasesContainer
-    parkedContainer: cosmos.outputs.parkedContainer
+    containers: containers
     registryName: registry.outputs.name
     apiPrincipalId: apiIdentity.outputs.principalId
     relayPrincipalId: relayIdentity.outputs.principalId
@@ -332,7 +337,7 @@ module api 'modules/api.bicep' = {
     registryServer: registry.outputs.server
     cosmosEndpoint: cosmos.outputs.endpoint
     databaseName: cosmos.outputs.databaseName
-    dataContainer: cosmos.outputs.dataContainer
+    dataContainer: containers[0].data
     audience: apiAudience
     tokenKeysUri: vault.outputs.tokenKeysUri
     clientIpRanges: clientIpRanges
@@ -361,9 +366,7 @@ module relay 'modules/relay.bicep' = {
     registryServer: registry.outputs.server
     cosmosEndpoint: cosmos.outputs.endpoint
     databaseName: cosmos.outputs.databaseName
-    dataContainer: cosmos.outputs.dataContainer
-    leasesContainer: cosmos.outputs.leasesContainer
-    parkedContainer: cosmos.outputs.parkedContainer
+    containers: containers
     namespaceHost: servicebus[0].outputs.host
     topicName: servicebus[0].outputs.topicName
     // The host of the first namespace is not repeated, because a name without a host means namespaceHost.
@@ -390,9 +393,9 @@ module console 'modules/console.bicep' = if (deployConsole) {
     registryName: registry.outputs.name
     accountName: cosmos.outputs.accountName
     databaseName: cosmos.outputs.databaseName
-    dataContainer: cosmos.outputs.dataContainer
-    leasesContainer: cosmos.outputs.leasesContainer
-    parkedContainer: cosmos.outputs.parkedContainer
+    dataContainer: containers[0].data
+    leasesContainer: containers[0].leases
+    parkedContainer: containers[0].parked
     namespaceHost: servicebus[0].outputs.host
     topicName: servicebus[0].outputs.topicName
     audience: apiAudience
@@ -411,8 +414,7 @@ module keda 'modules/keda.bicep' = if (deployKeda) {
     tags: tags
     accountName: cosmos.outputs.accountName
     databaseName: cosmos.outputs.databaseName
-    dataContainer: cosmos.outputs.dataContainer
-    leasesContainer: cosmos.outputs.leasesContainer
+    containers: containers
   }
 }
 
@@ -428,6 +430,7 @@ module alerts 'modules/alerts.bicep' = {
     apiId: api.outputs.id
     relayId: relay.outputs.id
     relayName: relayName
+    relayContainers: length(containers)
     relayDeployed: relay.outputs.deployed
   }
 }

@@ -22,6 +22,7 @@ param clientIpRanges = empty(readEnvironmentVariable('FEEDBOX_CLIENT_IPS', '')) 
 param operatorIpRanges = empty(readEnvironmentVariable('FEEDBOX_OPERATOR_IPS', '')) ? [] : split(readEnvironmentVariable('FEEDBOX_OPERATOR_IPS', ''), ',')
 param egressIpRanges = empty(readEnvironmentVariable('FEEDBOX_EGRESS_IPS', '')) ? [] : split(readEnvironmentVariable('FEEDBOX_EGRESS_IPS', ''), ',')
 param expectedPartitions = 8
+param moreContainers = empty(readEnvironmentVariable('FEEDBOX_MORE_CONTAINERS', '')) ? [] : split(readEnvironmentVariable('FEEDBOX_MORE_CONTAINERS', ''), ',')
 param messagingNamespaces = int(readEnvironmentVariable('FEEDBOX_NAMESPACES', '1'))
 param alertEmail = readEnvironmentVariable('ALERT_EMAIL')
 param otlpEndpoint = readEnvironmentVariable('OTEL_EXPORTER_OTLP_ENDPOINT', '')

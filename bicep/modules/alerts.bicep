@@ -25,6 +25,9 @@ param relayId string
 @description('Name of the relay app in the logs.')
 param relayName string
 
+@description('Number of containers that the relay reads.')
+param relayContainers int
+
 @description('Whether the relay is deployed. Before that, a missing report is not a fault.')
 param relayDeployed bool
 
@@ -101,14 +104,15 @@ resource eventsLate 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   }
 }
 
-// A dead relay reports no lag, so the missing report is the alert.
+// A dead relay reports no lag, so the missing report is the alert. Each container has reports of its own;
+// they name it if there are several.
 resource heartbeatMissing 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-heartbeat-missing'
   location: location
   tags: tags
   kind: 'LogAlert'
   properties: {
-    displayName: 'Feedbox: no relay has reported for ten minutes'
+    displayName: 'Feedbox: no relay has reported a container for ten minutes'
     severity: 1
     enabled: relayDeployed
     scopes: [ workspaceId ]
@@ -119,10 +123,10 @@ resource heartbeatMissing 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = 
     criteria: {
       allOf: [
         {
-          query: '${relayLog} | where msg == "relay.lag"'
+          query: '${relayLog} | where msg == "relay.lag" | summarize TimeGenerated = max(TimeGenerated) by container = tostring(entry.container)'
           timeAggregation: 'Count'
           operator: 'LessThan'
-          threshold: 1
+          threshold: relayContainers
         }
       ]
     }

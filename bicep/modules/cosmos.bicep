@@ -1,4 +1,4 @@
-// The database: contacts with their events, the relay's leases, parked events.
+// The database: for each container of events one of the relay's leases and one of parked events.
 // The service creates none of it, because data-plane roles do not allow that. At the
 // start it checks that the settings match this file.
 
@@ -22,10 +22,13 @@ param failoverLocation string
 @description('Log every request of the data plane.')
 param dataPlaneLogs bool
 
-@description('Maximum request units per second of the data container, production only.')
+@description('Containers of events, each with the names of its leases and parked events, that of the API first.')
+param containers array
+
+@description('Maximum request units per second of each container of events, production only.')
 param dataThroughput int
 
-@description('Maximum request units per second of the container of leases, production only.')
+@description('Maximum request units per second of each container of leases, production only.')
 param leasesThroughput int
 
 @description('Whether only the virtual network and operatorIpRanges reach the account.')
@@ -83,12 +86,12 @@ resource database 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases@2025-04-15
   }
 }
 
-resource data 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = {
+resource data 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = [for c in containers: {
   parent: database
-  name: 'data'
+  name: c.data
   properties: {
     resource: {
-      id: 'data'
+      id: c.data
       partitionKey: { paths: [ '/partitionKey' ], kind: 'Hash', version: 2 }
       // TTL on without a default: only documents with their own ttl expire.
       defaultTtl: -1
@@ -109,14 +112,14 @@ resource data 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@202
     }
     options: production ? { autoscaleSettings: { maxThroughput: dataThroughput } } : {}
   }
-}
+}]
 
-resource leases 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = {
+resource leases 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = [for c in containers: {
   parent: database
-  name: 'leases'
+  name: c.leases
   properties: {
     resource: {
-      id: 'leases'
+      id: c.leases
       // The .NET change feed processor and KEDA's scaler expect this key. No TTL, because
       // an expired lease would be read from the beginning again.
       partitionKey: { paths: [ '/id' ], kind: 'Hash', version: 2 }
@@ -132,14 +135,14 @@ resource leases 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2
     }
     options: production ? { autoscaleSettings: { maxThroughput: leasesThroughput } } : {}
   }
-}
+}]
 
-resource parked 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = {
+resource parked 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2025-04-15' = [for c in containers: {
   parent: database
-  name: 'parked'
+  name: c.parked
   properties: {
     resource: {
-      id: 'parked'
+      id: c.parked
       // No TTL, because a parked event waits for an operator.
       partitionKey: { paths: [ '/partitionKey' ], kind: 'Hash', version: 2 }
       indexingPolicy: {
@@ -159,7 +162,7 @@ resource parked 'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers@2
     }
     options: production ? { autoscaleSettings: { maxThroughput: 1000 } } : {}
   }
-}
+}]
 
 resource diagnostics 'Microsoft.Insights/diagnosticSettings@2021-05-01-preview' = {
   name: 'all'
@@ -189,12 +192,3 @@ output endpoint string = account.properties.documentEndpoint
 
 @description('Name of the database.')
 output databaseName string = database.name
-
-@description('Name of the container of contacts and events.')
-output dataContainer string = data.name
-
-@description('Name of the container of leases.')
-output leasesContainer string = leases.name
-
-@description('Name of the container of parked events.')
-output parkedContainer string = parked.name

@@ -1,6 +1,6 @@
-// The identity of KEDA's scaler azure-cosmosdb, which scales the relay on Kubernetes. It makes two
-// requests: it queries the leases, and it reads the change feed from their positions. It may do
-// nothing else, because KEDA's operator belongs to the cluster and not to this service.
+// The identity of KEDA's scaler azure-cosmosdb, which scales the relay on Kubernetes. For each container
+// it queries the leases, lists the physical partitions, and reads the change feed from the positions of
+// the leases. It may do nothing else, because KEDA's operator belongs to the cluster and not to this service.
 
 @description('Name of the identity.')
 param name string
@@ -17,18 +17,14 @@ param accountName string
 @description('Name of the database.')
 param databaseName string
 
-@description('Name of the container of contacts and events.')
-param dataContainer string
-
-@description('Name of the container of leases.')
-param leasesContainer string
+@description('Containers of events, each with the names of its leases and parked events, that of the API first.')
+param containers array
 
 resource account 'Microsoft.DocumentDB/databaseAccounts@2025-04-15' existing = {
   name: accountName
 }
 
-var dataScope = '${account.id}/dbs/${databaseName}/colls/${dataContainer}'
-var leasesScope = '${account.id}/dbs/${databaseName}/colls/${leasesContainer}'
+var collections = '${account.id}/dbs/${databaseName}/colls'
 
 module identity 'identity.bicep' = {
   name: 'keda-identity'
@@ -56,7 +52,8 @@ resource leaseReader 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2
   }
 }
 
-// Without items/read, which the relay's role has.
+// Without items/read, which the relay's role has. The metadata are the physical partitions: the scaler reads
+// each by its id and finds it by the range of the lease.
 resource positionReader 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
   parent: account
   name: guid(account.id, 'feedbox-lag-reader')
@@ -68,28 +65,29 @@ resource positionReader 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinition
       {
         dataActions: [
           'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/readChangeFeed'
+          'Microsoft.DocumentDB/databaseAccounts/readMetadata'
         ]
       }
     ]
   }
 }
 
-resource queriesLeases 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+resource queriesLeases 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = [for c in containers: {
   parent: account
-  name: guid(leasesScope, name, 'feedbox-lease-reader')
+  name: guid('${collections}/${c.leases}', name, 'feedbox-lease-reader')
   properties: {
     principalId: identity.outputs.principalId
     roleDefinitionId: leaseReader.id
-    scope: leasesScope
+    scope: '${collections}/${c.leases}'
   }
-}
+}]
 
-resource readsFeed 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+resource readsFeed 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = [for c in containers: {
   parent: account
-  name: guid(dataScope, name, 'feedbox-lag-reader')
+  name: guid('${collections}/${c.data}', name, 'feedbox-lag-reader')
   properties: {
     principalId: identity.outputs.principalId
     roleDefinitionId: positionReader.id
-    scope: dataScope
+    scope: '${collections}/${c.data}'
   }
-}
+}]

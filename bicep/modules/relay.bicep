@@ -38,14 +38,8 @@ param cosmosEndpoint string
 @description('Name of the database.')
 param databaseName string
 
-@description('Name of the container of contacts and events.')
-param dataContainer string
-
-@description('Name of the container of leases.')
-param leasesContainer string
-
-@description('Name of the container of parked events.')
-param parkedContainer string
+@description('Containers of events, each with the names of its leases and parked events, that of the API first.')
+param containers array
 
 @description('Host name of the Service Bus namespace.')
 param namespaceHost string
@@ -65,7 +59,7 @@ param drainSeconds int
 @description('Seconds after which the platform kills a stopping process; longer than the drain.')
 param graceSeconds int
 
-@description('Maximum of replicas. More replicas than physical partitions would be idle.')
+@description('Maximum of replicas. More replicas than physical partitions of all containers would be idle.')
 @minValue(2)
 param maxReplicas int
 
@@ -79,6 +73,7 @@ param workspaceId string
 // only waits to be replaced, so it gets no probes, no replicas.
 var placeholder = empty(current.outputs.image)
 var opsPort = 8090
+var more = [for c in skip(containers, 1): '${c.data}/${c.leases}/${c.parked}']
 
 module current 'image.bicep' = {
   name: 'relay-image'
@@ -120,15 +115,17 @@ resource app 'Microsoft.App/containerApps@2025-07-01' = {
               { name: 'AZURE_TOKEN_CREDENTIALS', value: 'ManagedIdentityCredential' }
               { name: 'FEEDBOX_COSMOS_ENDPOINT', value: cosmosEndpoint }
               { name: 'FEEDBOX_COSMOS_DATABASE', value: databaseName }
-              { name: 'FEEDBOX_COSMOS_CONTAINER', value: dataContainer }
-              { name: 'FEEDBOX_COSMOS_LEASES', value: leasesContainer }
-              { name: 'FEEDBOX_COSMOS_PARKED', value: parkedContainer }
+              { name: 'FEEDBOX_COSMOS_CONTAINER', value: containers[0].data }
+              { name: 'FEEDBOX_COSMOS_LEASES', value: containers[0].leases }
+              { name: 'FEEDBOX_COSMOS_PARKED', value: containers[0].parked }
               { name: 'FEEDBOX_SERVICEBUS_NAMESPACE', value: namespaceHost }
               { name: 'FEEDBOX_SERVICEBUS_TOPIC', value: topicName }
               { name: 'FEEDBOX_OPS_LISTEN', value: ':${opsPort}' }
               { name: 'FEEDBOX_EVENT_TTL', value: '${eventTtlHours}h' }
               { name: 'FEEDBOX_DRAIN_TIMEOUT', value: '${drainSeconds}s' }
               { name: 'FEEDBOX_LOG_FORMAT', value: 'json' }
+            ], empty(more) ? [] : [
+              { name: 'FEEDBOX_RELAY_CONTAINERS', value: join(more, ',') }
             ], empty(shards) ? [] : [
               { name: 'FEEDBOX_SERVICEBUS_SHARDS', value: join(shards, ',') }
             ], empty(otlpEndpoint) ? [] : [

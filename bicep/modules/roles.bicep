@@ -4,7 +4,8 @@
 //   api        create, read, replace, query    -               -              -       pull
 //   relay      change feed, read               read and write  read and write send    pull
 //
-// The right to send is in servicebus.bicep, because there may be several namespaces.
+// There may be several containers of each kind. The API has rights on the first one only. The right to
+// send is in servicebus.bicep, because there may be several namespaces.
 //
 // Both may read metadata, because the SDK needs it to start: names of databases and
 // containers, partition keys, partitions, but no data.
@@ -15,14 +16,8 @@ param accountName string
 @description('Name of the database.')
 param databaseName string
 
-@description('Name of the container of contacts and events.')
-param dataContainer string
-
-@description('Name of the container of leases.')
-param leasesContainer string
-
-@description('Name of the container of parked events.')
-param parkedContainer string
+@description('Containers of events, each with the names of its leases and parked events, that of the API first.')
+param containers array
 
 @description('Name of the container registry.')
 param registryName string
@@ -44,9 +39,7 @@ resource registry 'Microsoft.ContainerRegistry/registries@2025-04-01' existing =
   name: registryName
 }
 
-var dataScope = '${account.id}/dbs/${databaseName}/colls/${dataContainer}'
-var leasesScope = '${account.id}/dbs/${databaseName}/colls/${leasesContainer}'
-var parkedScope = '${account.id}/dbs/${databaseName}/colls/${parkedContainer}'
+var collections = '${account.id}/dbs/${databaseName}/colls'
 
 resource metadataRole 'Microsoft.DocumentDB/databaseAccounts/sqlRoleDefinitions@2025-04-15' = {
   parent: account
@@ -173,43 +166,43 @@ resource relayReadsMetadata 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssign
 
 resource apiUsesData 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
   parent: account
-  name: guid(dataScope, apiPrincipalId, 'feedbox-api')
+  name: guid('${collections}/${containers[0].data}', apiPrincipalId, 'feedbox-api')
   properties: {
     principalId: apiPrincipalId
     roleDefinitionId: apiRole.id
-    scope: dataScope
+    scope: '${collections}/${containers[0].data}'
   }
 }
 
-resource relayReadsFeed 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+resource relayReadsFeed 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = [for c in containers: {
   parent: account
-  name: guid(dataScope, relayPrincipalId, 'feedbox-feed-reader')
+  name: guid('${collections}/${c.data}', relayPrincipalId, 'feedbox-feed-reader')
   properties: {
     principalId: relayPrincipalId
     roleDefinitionId: feedRole.id
-    scope: dataScope
+    scope: '${collections}/${c.data}'
   }
-}
+}]
 
-resource relayKeepsLeases 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+resource relayKeepsLeases 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = [for c in containers: {
   parent: account
-  name: guid(leasesScope, relayPrincipalId, 'feedbox-bookkeeper')
+  name: guid('${collections}/${c.leases}', relayPrincipalId, 'feedbox-bookkeeper')
   properties: {
     principalId: relayPrincipalId
     roleDefinitionId: bookkeepingRole.id
-    scope: leasesScope
+    scope: '${collections}/${c.leases}'
   }
-}
+}]
 
-resource relayParks 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = {
+resource relayParks 'Microsoft.DocumentDB/databaseAccounts/sqlRoleAssignments@2025-04-15' = [for c in containers: {
   parent: account
-  name: guid(parkedScope, relayPrincipalId, 'feedbox-parking')
+  name: guid('${collections}/${c.parked}', relayPrincipalId, 'feedbox-parking')
   properties: {
     principalId: relayPrincipalId
     roleDefinitionId: parkingRole.id
-    scope: parkedScope
+    scope: '${collections}/${c.parked}'
   }
-}
+}]
 
 resource apiPulls 'Microsoft.Authorization/roleAssignments@2022-04-01' = {
   name: guid(registry.id, apiPrincipalId, acrPull)

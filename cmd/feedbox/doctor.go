@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -43,6 +44,12 @@ and sends nothing. The exit code is 1 if a problem keeps the process from workin
 			}
 			if options.Each < time.Second {
 				return usage(cmd, fmt.Errorf("--each %s: give at least 1s", options.Each))
+			}
+			if options.Process == operator.ProcessAPI {
+				if p.container != "" {
+					return usage(cmd, errors.New("--container is for the relay: the API has only FEEDBOX_COSMOS_CONTAINER"))
+				}
+				p.environ = append(p.environ, "FEEDBOX_RELAY_CONTAINERS=")
 			}
 			return p.operate(cmd, options.Process == operator.ProcessRelay, long, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
 				return p.examine(ctx, o, options, format)

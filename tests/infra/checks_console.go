@@ -30,12 +30,14 @@ var consoleChecks = []check{
 		},
 	},
 	{
-		"the identity of KEDA is its own, and may only query the leases and read the change feed", kedaRights,
+		"the identity of KEDA is its own, and may only query the leases, list the partitions and read the change feed, of each container", kedaRights,
 		[]seed{
 			{kedaFile, "containers/executeQuery'\n", "containers/executeQuery'\n          'Microsoft.DocumentDB/databaseAccounts/sqlDatabases/containers/items/replace'\n"},
 			{kedaFile, "containers/readChangeFeed'", "containers/items/read'"},
-			{kedaFile, "scope: leasesScope\n", "scope: account.id\n"},
-			{kedaFile, "roleDefinitionId: leaseReader.id\n    scope: leasesScope", "roleDefinitionId: leaseReader.id\n    scope: dataScope"},
+			{kedaFile, "scope: '${collections}/${c.leases}'\n", "scope: account.id\n"},
+			{kedaFile, "roleDefinitionId: leaseReader.id\n    scope: '${collections}/${c.leases}'", "roleDefinitionId: leaseReader.id\n    scope: '${collections}/${c.data}'"},
+			{kedaFile, "[for c in containers: {", "[for c in skip(containers, 1): {"},
+			{kedaFile, "          'Microsoft.DocumentDB/databaseAccounts/readMetadata'\n", ""},
 			{scaledYAML, "client id of id-keda-...", "client id of id-relay-..."},
 			{kubernetes + "README.md", "system:serviceaccount:keda:keda-operator", "system:serviceaccount:keda:default"},
 		},
@@ -138,18 +140,20 @@ func consoleRights(w *world, report func(string, ...any)) {
 	}
 }
 
-// scalerRights are the rights of KEDA's scaler: it makes two kinds of requests, see TestKedaReadsTheLagWithItsRights.
-var scalerRights = map[string][]string{"leases": {"executeQuery"}, "data": {"readChangeFeed"}}
-
+// kedaRights compares with the rights that KEDA's scaler uses in TestKedaScalesByTheSumOfAllContainers.
 func kedaRights(w *world, report func(string, ...any)) {
 	rights := granted(w, w.console, report)["keda"]
+	wanted := map[string][]string{}
+	for _, c := range relayed(w.console, report) {
+		wanted[c.Cosmos.Container], wanted[c.Cosmos.Leases] = []string{"readChangeFeed", "readMetadata"}, []string{"executeQuery"}
+	}
 	for scope, actions := range rights {
-		if !slices.Equal(actions, scalerRights[scope]) {
+		if !slices.Equal(actions, wanted[scope]) {
 			report("KEDA may %v on %q", actions, scope)
 		}
 	}
-	if len(rights) != len(scalerRights) {
-		report("KEDA has rights on %d containers, it needs %d", len(rights), len(scalerRights))
+	if len(rights) != len(wanted) {
+		report("KEDA has rights on %d containers, it needs %d", len(rights), len(wanted))
 	}
 	if !strings.Contains(w.texts[scaledYAML], "# fill in: client id of id-keda-...") || !strings.Contains(w.texts[kubernetes+"README.md"], "--subject system:serviceaccount:keda:keda-operator") {
 		report("the scaled object does not use the identity of KEDA")

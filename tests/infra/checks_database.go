@@ -1,10 +1,12 @@
 package infra
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 
+	"feedbox/infrastructure/process/config"
 	"feedbox/tests/infra/bicep"
 )
 
@@ -85,8 +87,21 @@ var databaseChecks = []check{
 		"only documents with a ttl of their own expire", timeToLive,
 		[]seed{
 			{cosmosFile, "defaultTtl: -1", "defaultTtl: 864000"},
-			{cosmosFile, "      id: 'leases'\n", "      id: 'leases'\n      defaultTtl: 3600\n"},
-			{cosmosFile, "      id: 'parked'\n", "      id: 'parked'\n      defaultTtl: -1\n"},
+			{cosmosFile, "      id: c.leases\n", "      id: c.leases\n      defaultTtl: 3600\n"},
+			{cosmosFile, "      id: c.parked\n", "      id: c.parked\n      defaultTtl: -1\n"},
+		},
+	},
+	{
+		"several containers: each has all that one has, and the relay reads it", severalContainers,
+		[]seed{
+			{cosmosFile, "defaultTtl: -1", "defaultTtl: c.data == 'data' ? -1 : null"},
+			{cosmosFile, "[for c in containers: {\n  parent: database\n  name: c.parked", "[for c in skip(containers, 1): {\n  parent: database\n  name: c.parked"},
+			{rolesFile, "scope: '${collections}/${c.leases}'", "scope: '${collections}/${containers[0].leases}'"},
+			{rolesFile, "${containers[0].data}", "${containers[length(containers) - 1].data}"},
+			{relayFile, "join(more, ',')", "join(more, ' ')"},
+			{relayFile, "empty(more)", "!empty(more)"},
+			{relayFile, "skip(containers, 1)", "skip(containers, 2)"},
+			{"bicep/main.bicep", "relayContainers: length(containers)", "relayContainers: 1"},
 		},
 	},
 	{
@@ -98,6 +113,55 @@ var databaseChecks = []check{
 			{cosmosFile, "          { path: '/*' }\n          { path: '/\"_etag\"/?' }\n", ""},
 		},
 	},
+}
+
+// relayed returns the configuration of the relay of a deployment for each container that it reads.
+func relayed(resources []bicep.Resource, report func(string, ...any)) []*config.Relay {
+	var environ []string
+	for _, r := range resources {
+		if process(r) == "relay" {
+			for _, v := range environment(r) {
+				environ = append(environ, v.name+"="+v.value)
+			}
+		}
+	}
+	cfg, err := config.LoadRelay(environ)
+	if err != nil {
+		report("the relay does not start: %v", err)
+		return nil
+	}
+	return cfg.Containers()
+}
+
+// severalContainers compares each container of a deployment of three with the first one.
+func severalContainers(w *world, report func(string, ...any)) {
+	deployed, rights := map[string]map[string]any{}, granted(w, w.console, report)
+	for _, r := range w.console {
+		switch {
+		case r.Type == container:
+			want(report, "the id of a container", at(r.Body, "properties", "resource", "id"), r.Body["name"])
+			deployed[text(r.Body["name"])] = r.Body
+		case r.Symbol == "heartbeatMissing":
+			want(report, "containers that have to report", at(r.Body, "properties", "criteria", "allOf", 0, "threshold"), int64(3))
+		}
+	}
+	all := relayed(w.console, report)
+	want(report, "the number of containers that the relay reads", len(all), 3)
+	want(report, "the number of containers", len(deployed), 9)
+	for _, one := range all {
+		for first, name := range map[string]string{"data": one.Cosmos.Container, "leases": one.Cosmos.Leases, "parked": one.Cosmos.Parked} {
+			got, wanted := at(deployed[name], "properties"), at(deployed[first], "properties")
+			if name != first && fmt.Sprint(got) != strings.ReplaceAll(fmt.Sprint(wanted), "id:"+first+" ", "id:"+name+" ") {
+				report("the container %q is %v, like %q it has to be %v", name, got, first, wanted)
+			}
+			if may := slices.Sorted(slices.Values(rights["relay"][name])); !slices.Equal(may, allowed["relay"][first]) {
+				report("the relay may %v on %q", may, name)
+			}
+			if may := slices.Sorted(slices.Values(rights["api"][name])); name != "data" && len(may) > 0 || name == "data" && !slices.Equal(may, allowed["api"]["data"]) {
+				report("the API may %v on %q", may, name)
+			}
+		}
+	}
 }
 
 func serverless(w *world, report func(string, ...any)) {

@@ -3,7 +3,9 @@ package infra
 import (
 	"bytes"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -137,6 +139,17 @@ var kubernetesChecks = []check{
 		},
 	},
 	{
+		"KEDA sums the lag of several containers, and takes none that it cannot read for zero", severalScaled,
+		[]seed{
+			{kubernetes + "README.md", "formula: data + orders,", "formula: data,"},
+			{kubernetes + "README.md", "leaseContainerId: orders-leases", "leaseContainerId: leases"},
+			{kubernetes + "README.md", "path: /spec/triggers/0/name, value: data", "path: /spec/triggers/0/name, value: data-"},
+			{kubernetes + "README.md", "RELAY_CONTAINERS=orders/", "RELAY_CONTAINERS=invoices/"},
+			{kubernetes + "README.md", "target: \"100\"", "target: \"1000\""},
+			{scaledYAML, "  cooldownPeriod: 300\n", "  cooldownPeriod: 300\n  fallback: {failureThreshold: 3, replicas: 2}\n"},
+		},
+	},
+	{
 		"kustomize knows every manifest", func(w *world, report func(string, ...any)) {
 			k := read(w, baseFolder+"kustomization.yaml", report)
 			var listed []string
@@ -247,6 +260,16 @@ func scaledObject(w *world, report func(string, ...any)) {
 	}
 	o := manifest(w, scaledYAML, "ScaledObject", report)
 	trigger := at(o, "spec", "triggers", 0)
+	triggerOf(report, trigger, given)
+	want(report, "minReplicaCount", fmt.Sprint(at(o, "spec", "minReplicaCount")), "2")
+	want(report, "what is scaled", at(o, "spec", "scaleTargetRef", "name"), "feedbox-relay")
+	authentication := manifest(w, scaledYAML, "TriggerAuthentication", report)
+	want(report, "how KEDA authenticates", at(authentication, "spec", "podIdentity", "provider"), "azure-workload")
+	want(report, "whose authentication", at(trigger, "authenticationRef", "name"), at(authentication, "metadata", "name"))
+}
+
+// triggerOf compares a trigger with the settings of the relay.
+func triggerOf(report func(string, ...any), trigger any, given map[string]string) {
 	want(report, "the trigger", at(trigger, "type"), "azure-cosmosdb")
 	for name, setting := range map[string]string{
 		"endpoint": "FEEDBOX_COSMOS_ENDPOINT", "databaseId": "FEEDBOX_COSMOS_DATABASE", "containerId": "FEEDBOX_COSMOS_CONTAINER",
@@ -254,9 +277,76 @@ func scaledObject(w *world, report func(string, ...any)) {
 	} {
 		want(report, name+" of the trigger", at(trigger, "metadata", name), any(given[setting]))
 	}
-	want(report, "minReplicaCount", fmt.Sprint(at(o, "spec", "minReplicaCount")), "2")
-	want(report, "what is scaled", at(o, "spec", "scaleTargetRef", "name"), "feedbox-relay")
-	authentication := manifest(w, scaledYAML, "TriggerAuthentication", report)
-	want(report, "how KEDA authenticates", at(authentication, "spec", "podIdentity", "provider"), "azure-workload")
-	want(report, "whose authentication", at(trigger, "authenticationRef", "name"), at(authentication, "metadata", "name"))
+}
+
+// scaledForSeveral returns the scaled object after the patches of the kustomization for several containers
+// in README.md, and the value of FEEDBOX_RELAY_CONTAINERS there.
+func scaledForSeveral(w *world, report func(string, ...any)) (object any, others string) {
+	_, example, _ := strings.Cut(w.texts[kubernetes+"README.md"], "```yaml\napiVersion: kustomize")
+	example, _, _ = strings.Cut("apiVersion: kustomize"+example, "```")
+	var kustomization, operations any
+	err := yaml.Unmarshal([]byte(example), &kustomization)
+	if err == nil {
+		err = yaml.Unmarshal([]byte(text(at(kustomization, "patches", 0, "patch"))), &operations)
+	}
+	if err != nil || len(list(operations)) == 0 {
+		report("README.md has no kustomization for several containers: %v", err)
+	}
+	object = manifest(w, scaledYAML, "ScaledObject", report)
+	for _, o := range list(operations) {
+		object = put(object, strings.Split(text(at(o, "path")), "/")[1:], at(o, "value"))
+	}
+	others, _ = strings.CutPrefix(text(at(kustomization, "configMapGenerator", 0, "literals", 0)), "FEEDBOX_RELAY_CONTAINERS=")
+	return object, others
+}
+
+// put sets the value at a path of a JSON patch; the step "-" appends to a list.
+func put(v any, steps []string, value any) any {
+	if len(steps) == 0 {
+		return value
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		v[steps[0]] = put(v[steps[0]], steps[1:], value)
+	case []any:
+		if steps[0] == "-" {
+			return append(v, value)
+		}
+		if i, err := strconv.Atoi(steps[0]); err == nil && i < len(v) {
+			v[i] = put(v[i], steps[1:], value)
+		}
+	}
+	return v
+}
+
+// severalScaled checks the example for several containers. Without a formula the autoscaler takes the
+// largest of the metrics, and with a fallback it takes a container that fails for that number of replicas.
+func severalScaled(w *world, report func(string, ...any)) {
+	object, others := scaledForSeveral(w, report)
+	given := map[string]string{}
+	environ := []string{"FEEDBOX_RELAY_CONTAINERS=" + others}
+	for _, v := range settings(w, envSettings) {
+		given[v.name] = v.value
+		environ = append(environ, v.name+"="+v.value)
+	}
+	cfg, err := config.LoadRelay(environ)
+	if err != nil {
+		report("the relay does not start: %v", err)
+		return
+	}
+	triggers := list(at(object, "spec", "triggers"))
+	want(report, "the number of triggers", len(triggers), len(cfg.Containers()))
+	var sum []string
+	for i, one := range cfg.Containers()[:min(len(triggers), len(cfg.Containers()))] {
+		given["FEEDBOX_COSMOS_CONTAINER"], given["FEEDBOX_COSMOS_LEASES"] = one.Cosmos.Container, one.Cosmos.Leases
+		triggerOf(report, triggers[i], given)
+		name := text(at(triggers[i], "name"))
+		if sum = append(sum, name); !regexp.MustCompile(`^[a-z]\w*$`).MatchString(name) {
+			report("the trigger %q cannot be named in a formula", name)
+		}
+		want(report, "authentication of "+name, at(triggers[i], "authenticationRef", "name"), "feedbox-relay")
+		want(report, "target of the formula", at(object, "spec", "advanced", "scalingModifiers", "target"), at(triggers[i], "metadata", "changeFeedLagThreshold"))
+	}
+	want(report, "the formula", at(object, "spec", "advanced", "scalingModifiers", "formula"), any(strings.Join(sum, " + ")))
+	want(report, "the fallback", at(object, "spec", "fallback"), nil)
 }

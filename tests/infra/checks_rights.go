@@ -48,9 +48,9 @@ var rightsChecks = []check{
 			{rolesFile, "items/create'\n", "items/upsert'\n"},
 			{rolesFile, "containers/readChangeFeed'", "containers/items/*'"},
 			{rolesFile, "roleDefinitionId: feedRole.id", "roleDefinitionId: bookkeepingRole.id"},
-			{rolesFile, "    roleDefinitionId: apiRole.id\n    scope: dataScope", "    roleDefinitionId: apiRole.id\n    scope: account.id"},
-			{rolesFile, "var parkedScope = '${account.id}/dbs/${databaseName}/colls/${parkedContainer}'", "var parkedScope = '${account.id}/dbs/${databaseName}/colls/${leasesContainer}'"},
-			{rolesFile, "/colls/${dataContainer}", "/containers/${dataContainer}"},
+			{rolesFile, "    roleDefinitionId: apiRole.id\n    scope: '${collections}/${containers[0].data}'", "    roleDefinitionId: apiRole.id\n    scope: account.id"},
+			{rolesFile, "scope: '${collections}/${c.parked}'", "scope: '${collections}/${c.leases}'"},
+			{rolesFile, "${databaseName}/colls'", "${databaseName}/containers'"},
 			{rolesFile, "principalId: apiPrincipalId\n    roleDefinitionId: metadataRole.id", "principalId: relayPrincipalId\n    roleDefinitionId: metadataRole.id"},
 		},
 	},
@@ -74,7 +74,7 @@ var rightsChecks = []check{
 	},
 	{
 		"names of role assignments are stable and differ", roleNames,
-		[]seed{{rolesFile, "guid(parkedScope, relayPrincipalId, 'feedbox-parking')", "guid(leasesScope, relayPrincipalId, 'feedbox-bookkeeper')"}},
+		[]seed{{rolesFile, "guid('${collections}/${c.leases}', relayPrincipalId, 'feedbox-bookkeeper')", "'${c.leases}-bookkeeper'"}},
 	},
 	{
 		"no key is listed and no local authentication is on", noKeys,
@@ -100,8 +100,7 @@ var rightsChecks = []check{
 	},
 }
 
-// principals distinguishes the identities by the parameter with their object id, because
-// all stand-ins are the same.
+// principals returns the identity of each role assignment, by the parameter with its object id.
 func principals(w *world) map[string]string {
 	to := map[string]string{}
 	for _, d := range slices.Concat(w.files[rolesFile].All("resource"), w.files[busFile].All("resource"), w.files[vaultFile].All("resource")) {
@@ -249,7 +248,7 @@ func azureRoles(w *world, report func(string, ...any)) {
 	})
 }
 
-// roleNames compares the expressions, because the stand-ins of both principals are equal.
+// roleNames compares the expressions. Bicep itself refuses equal names only if both are deployed together.
 func roleNames(w *world, report func(string, ...any)) {
 	names := map[string]string{}
 	for _, d := range w.files[rolesFile].All("resource") {

@@ -38,7 +38,7 @@ var settingsChecks = []check{
 		[]seed{
 			{apiFile, "'FEEDBOX_EVENT_TTL'", "'FEEDBOX_EVENTS_TTL'"},
 			{relayFile, "'FEEDBOX_LOG_FORMAT'", "'FEEDBOX_AUTH'"},
-			{relayFile, "              { name: 'FEEDBOX_COSMOS_LEASES', value: leasesContainer }\n", ""},
+			{relayFile, "              { name: 'FEEDBOX_COSMOS_LEASES', value: containers[0].leases }\n", ""},
 			{relayFile, "'AZURE_CLIENT_ID'", "'AZURE_CLIENTID'"},
 			{relayFile, "'FEEDBOX_DRAIN_TIMEOUT'", "'FEEDBOX_EVENT_TTL'"},
 		},
@@ -66,7 +66,7 @@ var settingsChecks = []check{
 		"names and the lifetime of events have one source", oneSource,
 		[]seed{
 			{"bicep/main.bicep", "eventTtlHours: eventTtlHours\n    drainSeconds: drainSeconds\n    graceSeconds: graceSeconds\n    maxReplicas", "eventTtlHours: 24\n    drainSeconds: drainSeconds\n    graceSeconds: graceSeconds\n    maxReplicas"},
-			{relayFile, "value: leasesContainer", "value: 'lease'"},
+			{relayFile, "value: containers[0].leases", "value: 'lease'"},
 			{relayFile, "value: topicName", "value: 'events'"},
 			{"bicep/main.bicep", "eventTtlHours int = 240", "eventTtlHours int = 2400"},
 			{cosmosFile, "name: 'contacts'\n", "name: 'contact'\n"},

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -163,6 +164,105 @@ func refuse(r *http.Request, status int, message string) *http.Response {
 		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
 		Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}
+}
+
+// scaler makes the requests of KEDA's scaler azure-cosmosdb (version 2.22, for leases of version 1).
+type scaler struct {
+	g        *gate
+	endpoint string
+}
+
+// do sends a request below dbs/contacts/colls and decodes the reply.
+func (s *scaler) do(ctx context.Context, method, path, body string, headers map[string]string, into any) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, method, s.endpoint+"dbs/contacts/colls/"+path, strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	token, _ := s.g.who.GetToken(ctx, policy.TokenRequestOptions{}) // never fails
+	r.Header.Set("Authorization", url.QueryEscape("type=aad&ver=1.0&sig="+token.Token))
+	r.Header.Set("x-ms-date", time.Now().UTC().Format(http.TimeFormat))
+	r.Header.Set("x-ms-version", "2018-12-31")
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	reply, err := s.g.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer reply.Body.Close()
+	said, err := io.ReadAll(reply.Body)
+	switch {
+	case err != nil:
+	case reply.StatusCode == http.StatusOK:
+		err = json.Unmarshal(said, into)
+	case reply.StatusCode != http.StatusNotModified:
+		err = fmt.Errorf("%s %s: %d: %s", method, path, reply.StatusCode, said)
+	}
+	return reply, err
+}
+
+// lag returns the metric of a trigger: the transactions in all ranges after the positions of the leases,
+// but at most the threshold for each range that has any.
+func (s *scaler) lag(ctx context.Context, trigger any) (int64, error) {
+	of := func(name string) string { return text(at(trigger, "metadata", name)) }
+	account, err := url.Parse(s.endpoint)
+	if err != nil {
+		return 0, err
+	}
+	host, _, _ := strings.Cut(account.Hostname(), ".")
+	var leases struct {
+		Documents []struct {
+			LeaseToken, ContinuationToken string
+			Version                       int
+			FeedRange                     struct{ Range struct{ Min, Max string } }
+		}
+	}
+	query := fmt.Sprintf(`{"query":"SELECT * FROM c WHERE STARTSWITH(c.id, @prefix)","parameters":[{"name":"@prefix","value":%q}]}`, of("processorName")+host+".")
+	if _, err := s.do(ctx, http.MethodPost, of("leaseContainerId")+"/docs", query, map[string]string{
+		"Content-Type": "application/query+json", "x-ms-documentdb-isquery": "true", "x-ms-documentdb-query-enablecrosspartition": "true",
+	}, &leases); err != nil {
+		return 0, err
+	}
+	var ranges struct {
+		PartitionKeyRanges []struct{ ID, MinInclusive, MaxExclusive string }
+	}
+	if _, err := s.do(ctx, http.MethodGet, of("containerId")+"/pkranges", "", nil, &ranges); err != nil {
+		return 0, err
+	}
+	total, lagging, found := int64(0), int64(0), 0
+	for _, lease := range leases.Documents {
+		for _, r := range ranges.PartitionKeyRanges {
+			if lease.LeaseToken == "" || lease.Version != 1 || r.MinInclusive != lease.FeedRange.Range.Min || r.MaxExclusive != lease.FeedRange.Range.Max {
+				continue
+			}
+			found++
+			var feed struct {
+				Documents []struct {
+					LSN int64 `json:"_lsn"`
+				}
+			}
+			reply, err := s.do(ctx, http.MethodGet, of("containerId")+"/docs", "", map[string]string{
+				"A-IM": "Incremental feed", "x-ms-max-item-count": "1", "x-ms-documentdb-partitionkeyrangeid": r.ID, "If-None-Match": lease.ContinuationToken,
+			}, &feed)
+			if err != nil {
+				return 0, err
+			}
+			if len(feed.Documents) == 0 {
+				continue
+			}
+			session := reply.Header.Get("x-ms-session-token")
+			last, err := strconv.ParseInt(session[strings.LastIndexAny(session, ":#")+1:], 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("session %q: %w", session, err)
+			}
+			total, lagging = total+last-feed.Documents[0].LSN+1, lagging+1
+		}
+	}
+	if found != len(ranges.PartitionKeyRanges) {
+		return 0, fmt.Errorf("%d leases of %d ranges of %s", found, len(ranges.PartitionKeyRanges), of("containerId"))
+	}
+	threshold, err := strconv.ParseInt(of("changeFeedLagThreshold"), 10, 64)
+	return min(total, lagging*threshold), err
 }
 
 // TestGateKnowsTheRequests: each kind of request needs exactly its own action.

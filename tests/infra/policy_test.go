@@ -100,6 +100,7 @@ func TestEvaluationFindsMistakes(t *testing.T) {
 		"a key is listed":             {seed{cosmosFile, "account.properties.documentEndpoint", "account.listKeys().primaryMasterKey"}, "methods are not evaluated"},
 		"property only a guess knows": {seed{cosmosFile, "account.properties.documentEndpoint", "account.properties.endpoint"}, "there is no endpoint"},
 		"module of a registry":        {seed{"bicep/main.bicep", "'modules/registry.bicep'", "'br/public:avm/res/container-registry/registry:0.12.0'"}, "there is no file"},
+		"a container twice":           {seed{"bicep/main.bicep", "leases: '${name}-leases'", "leases: 'leases'"}, "leases is defined twice"},
 		"scope of nothing":            {seed{apiFile, "scope: app\n", "scope: other\n"}, "other is not declared"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,9 +129,18 @@ func sow(t *testing.T, texts map[string]string, s seed) map[string]string {
 
 // feedbox plan prints the sizes as parameters of the deployment, which gets them.
 func TestPlannedParametersAreThoseOfTheDeployment(t *testing.T) {
+	for _, tc := range []struct {
+		changes, containers int
+		ttl                 time.Duration
+	}{{5000, 1, 600 * time.Hour}, {100_000, 2, 24 * time.Hour}} {
+		t.Run(fmt.Sprint(tc.changes), func(t *testing.T) { planned(t, float64(tc.changes), tc.containers, tc.ttl) })
+	}
+}
+
+func planned(t *testing.T, changes float64, containers int, ttl time.Duration) {
 	texts, source := repository(t)
 	in := plan.Defaults()
-	in.Changes, in.TopicGB, in.TTL = 5000, 10, plan.Duration(600*time.Hour)
+	in.Changes, in.TopicGB, in.TTL = changes, 10, plan.Duration(ttl)
 	p, err := plan.New(in)
 	if err != nil {
 		t.Fatal(err)
@@ -156,14 +166,15 @@ func TestPlannedParametersAreThoseOfTheDeployment(t *testing.T) {
 		if r.Type == namespace {
 			resources[namespace] = r
 		}
-		if slices.Contains([]string{"api", "relay"}, process(r)) && !slices.Contains(environment(r), variable{name: "FEEDBOX_EVENT_TTL", value: "600h"}) {
+		if slices.Contains([]string{"api", "relay"}, process(r)) && !slices.Contains(environment(r), variable{name: "FEEDBOX_EVENT_TTL", value: fmt.Sprintf("%.0fh", ttl.Hours())}) {
 			t.Errorf("the %s does not get the TTL of events: %v", process(r), environment(r))
 		}
 	}
 	for what, pair := range map[string][2]any{
-		"throughput of data":   {at(resources[container+" data"].Body, "properties", "options", "autoscaleSettings", "maxThroughput"), math.Ceil(p.RequestUnits/1000) * 1000},
-		"throughput of leases": {at(resources[container+" leases"].Body, "properties", "options", "autoscaleSettings", "maxThroughput"), max(math.Ceil(p.LeaseUnits/1000), 1) * 1000},
-		"messaging units":      {at(resources[namespace].Body, "sku", "capacity"), p.UnitsOfNamespace},
+		"throughput of data":   {at(resources[container+" data"].Body, "properties", "options", "autoscaleSettings", "maxThroughput"), math.Ceil(p.RequestUnits/1000/float64(containers)) * 1000},
+		"throughput of leases": {at(resources[container+" leases"].Body, "properties", "options", "autoscaleSettings", "maxThroughput"), max(math.Ceil(p.LeaseUnits/1000/float64(containers)), 1) * 1000},
+		"containers":           {len(relayed(w.prod, t.Errorf)), containers},
+		"messaging units":      {at(resources[namespace].Body, "sku", "capacity"), min(p.UnitsOfNamespace, 16)},
 		"size of the topic":    {at(resources[topic+" contacts"].Body, "properties", "maxSizeInMegabytes"), 10 << 10},
 	} {
 		if fmt.Sprint(pair[0]) != fmt.Sprint(pair[1]) {

@@ -24,7 +24,7 @@ type world struct {
 	files map[string]*bicep.File
 	// dev and prod are the deployments of the running service; first is the very first
 	// deployment, with the placeholder. console is prod with the operations page, the
-	// identity of KEDA, the virtual network and ranges of addresses; private is prod with the network only;
+	// identity of KEDA, three containers, the virtual network and ranges of addresses; private is prod with the network only;
 	// several is private with three namespaces.
 	dev, prod, first, console, private, several []bicep.Resource
 }
@@ -86,7 +86,7 @@ func newWorld(texts, source map[string]string) (*world, error) {
 			"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318",
 		}},
 		{&w.console, "bicep/prod.bicepparam", map[string]string{
-			"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_CONSOLE": "true", "FEEDBOX_KEDA": "true",
+			"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_CONSOLE": "true", "FEEDBOX_KEDA": "true", "FEEDBOX_MORE_CONTAINERS": "orders,invoices",
 			"FEEDBOX_PRIVATE_NETWORK": "true", "FEEDBOX_CLIENT_IPS": "203.0.113.0/24", "FEEDBOX_OPERATOR_IPS": "198.51.100.7/32,198.51.100.64/26", "FEEDBOX_EGRESS_IPS": "192.0.2.0/28",
 		}},
 		{&w.private, "bicep/prod.bicepparam", map[string]string{"FEEDBOX_DEPLOYED": "true", "FEEDBOX_IMAGE": "r.azurecr.io/feedbox@sha256:0", "FEEDBOX_PRIVATE_NETWORK": "true"}},
@@ -125,7 +125,7 @@ func parse(name, text string) (*bicep.File, error) {
 
 // standins has the values that only Azure knows.
 var standins = bicep.Standins{
-	"Microsoft.ManagedIdentity/userAssignedIdentities": map[string]any{"principalId": "principal", "clientId": "client"},
+	"Microsoft.ManagedIdentity/userAssignedIdentities": map[string]any{"principalId": "principal of {name}", "clientId": "client"},
 	"Microsoft.ContainerRegistry/registries":           map[string]any{"loginServer": "r.azurecr.io"},
 	"Microsoft.DocumentDB/databaseAccounts":            map[string]any{"documentEndpoint": "https://a.documents.azure.com:443/"},
 	"Microsoft.ServiceBus/namespaces":                  map[string]any{"serviceBusEndpoint": "https://{name}.servicebus.windows.net:443/"},

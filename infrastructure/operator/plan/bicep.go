@@ -14,6 +14,9 @@ const maxReplicas = 300
 // maxNamespaces is the highest messagingNamespaces there.
 const maxNamespaces = 16
 
+// maxContainers is the number of moreContainers there, and that of the API.
+const maxContainers = 31
+
 // BicepParam returns the sizes of the plan as lines for a parameter file of bicep/main.bicep. They
 // replace the lines of the same names in a copy of bicep/prod.bicepparam. It refuses a plan that one
 // deployment cannot hold.
@@ -24,7 +27,7 @@ func (p *Plan) BicepParam() (string, error) {
 			faults = append(faults, fmt.Errorf(format, args...))
 		}
 	}
-	refuse(p.Containers > 1, "the plan needs %d containers, a deployment has one", p.Containers)
+	refuse(p.Containers > maxContainers, "the plan needs %d containers, a deployment has at most %d", p.Containers, maxContainers)
 	namespaces, units := p.Namespaces, p.UnitsOfNamespace
 	if most := unitsOfPartition.Value; float64(units) > most { // the namespaces of a deployment have no partitions
 		namespaces, units = count(float64(p.MessagingUnits)/most), int(most)
@@ -40,8 +43,16 @@ func (p *Plan) BicepParam() (string, error) {
 	if p.Input.Regions == 2 {
 		failover = "// Set FAILOVER_LOCATION to the second region.\n"
 	}
+	containers, more := float64(p.Containers), ""
+	if p.Containers > 1 {
+		var names []string
+		for n := range p.Containers - 1 {
+			names = append(names, fmt.Sprintf("'data-%d'", n+1))
+		}
+		more = "// Your writers choose a container by a stable hash of the key; the API writes to data only.\nparam moreContainers = [ " + strings.Join(names, ", ") + " ]\n"
+	}
 	return fmt.Sprintf(`// Sizes of feedbox plan for %s changes a second.
-%sparam expectedPartitions = %d
+%s%sparam expectedPartitions = %d
 param dataThroughput = %d
 param leasesThroughput = %d
 param messagingNamespaces = %d
@@ -49,7 +60,7 @@ param messagingUnits = %d
 param topicMegabytes = %d
 param eventTtlHours = %d
 param duplicateWindow = '%s'
-`, number(p.Input.Changes), failover, max(p.ranges(), 2), thousands(p.RequestUnits), thousands(p.LeaseUnits), namespaces, units, p.Input.TopicGB*1024,
+`, number(p.Input.Changes), failover, more, max(p.ranges(), 2), thousands(p.RequestUnits/containers), thousands(p.LeaseUnits/containers), namespaces, units, p.Input.TopicGB*1024,
 		int(time.Duration(p.Input.TTL.hours(math.Ceil)).Hours()), p.Input.DuplicateWindow.iso()), nil
 }
 

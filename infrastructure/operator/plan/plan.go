@@ -24,7 +24,7 @@ type Plan struct {
 
 	// Results that a deployment needs.
 	RequestUnits     float64 `json:"requestUnits"`     // of all data containers
-	LeaseUnits       float64 `json:"leaseUnits"`       // of the container of leases
+	LeaseUnits       float64 `json:"leaseUnits"`       // of all containers of leases
 	RatePartitions   int     `json:"ratePartitions"`   // by throughput
 	StorePartitions  int     `json:"storePartitions"`  // by storage
 	Containers       int     `json:"containers"`       // of data
@@ -200,7 +200,7 @@ func (p *Plan) database(l *load) {
 		p.add("storage of aggregates", l.aggregates, "GB", "sizes include the index")
 	}
 	p.add("partitions by storage", float64(p.StorePartitions), "", "events and aggregates, keys of equal size", partitionStorage)
-	p.add("containers", float64(p.Containers), "", "without a support request; one deployment has one container of data", containerRate)
+	p.add("containers", float64(p.Containers), "", "without a support request; writers choose one by a stable hash of the key", containerRate)
 	p.add("one key, by throughput", partitionRate.Value/l.change, "changes/s", "the key has a physical partition for itself", partitionRate)
 	p.add("one key, by storage", keyStorage.Value*1e9/(in.Events*float64(in.EventBytes))/in.TTL.seconds(), "changes/s", "for a whole TTL; events of the key only", keyStorage)
 	p.add("throughput of a partition", p.RequestUnits/float64(p.ranges()), "RU/s", "divided evenly; a partition with a hot key is throttled above it", partitionRate)
@@ -295,7 +295,8 @@ func (p *Plan) ttl(l *load) {
 func (p *Plan) month(l *load) {
 	in := p.Input
 	regions := float64(in.Regions)
-	all := p.RequestUnits + max(p.LeaseUnits, autoscaleLowest.Value) + autoscaleLowest.Value // of parked events
+	lowest := float64(p.Containers) * autoscaleLowest.Value
+	all := p.RequestUnits + max(p.LeaseUnits, lowest) + lowest // of parked events
 	manual := all / 100 * throughputPrice.Value * monthHours * regions
 	autoscale := manual * autoscaleFactor.Value * max(1/in.Peak, autoscaleFloor.Value)
 	storage := l.gigabytes * storagePrice.Value * regions

@@ -92,7 +92,7 @@ func (d *deployment) open(name string, arguments map[string]any, caller Pos) (*s
 			return nil, fault("parameter %s of %s is missing", p.Name, name)
 		}
 	}
-	return &scope{deployment: d, file: file, arguments: arguments, known: map[string]any{}, busy: map[string]bool{}}, nil
+	return &scope{deployment: d, file: file, arguments: arguments, known: map[string]any{}, busy: map[string]bool{}, ids: map[string]bool{}}, nil
 }
 
 // deploy evaluates all declarations of the file.
@@ -101,7 +101,7 @@ func (s *scope) deploy() error {
 		if decl.Keyword == "output" {
 			continue
 		}
-		if decl.Loop == nil { // the condition of a loop is that of each of its modules
+		if decl.Loop == nil { // the condition of a loop is that of each of its items
 			if created, err := s.created(decl); err != nil || !created {
 				if err != nil {
 					return err
@@ -113,7 +113,7 @@ func (s *scope) deploy() error {
 			return err
 		}
 		if decl.Keyword == "resource" && !decl.Existing {
-			if err := s.create(decl); err != nil {
+			if _, err := s.repeated(decl, s.create); err != nil {
 				return err
 			}
 		}
@@ -186,26 +186,34 @@ func (s *scope) reference(d *Declaration) (any, error) {
 	return resourceRef{id: id, name: name, kind: kind, declaration: d}, nil
 }
 
-func (s *scope) create(d *Declaration) error {
+func (s *scope) create(d *Declaration) (any, error) {
 	body, err := s.body(d, "parent", "scope", "dependsOn")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	r := Resource{File: s.file.Name, Symbol: d.Name, ID: s.known[d.Name].(resourceRef).id, Body: body}
+	self, err := s.reference(d)
+	if err != nil {
+		return nil, err
+	}
+	r := Resource{File: s.file.Name, Symbol: d.Name, ID: self.(resourceRef).id, Body: body}
 	r.Type, r.Version, _ = strings.Cut(d.Target, "@")
 	if at := d.property("scope"); at != nil {
 		v, err := s.value(at)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		of, ok := v.(resourceRef)
 		if !ok {
-			return &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("the scope of %s is %T", d.Name, v)}
+			return nil, &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("the scope of %s is %T", d.Name, v)}
 		}
 		r.Scope, r.ScopeType = of.id, of.kind
 	}
+	if s.ids[r.Scope+r.ID] { // Azure refuses such a template before it deploys anything
+		return nil, &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("%s is defined twice", r.ID)}
+	}
+	s.ids[r.Scope+r.ID] = true
 	s.deployment.resources = append(s.deployment.resources, r)
-	return nil
+	return nil, nil
 }
 
 // module evaluates a module with its arguments.

@@ -25,6 +25,7 @@ type scope struct {
 	arguments  map[string]any
 	known      map[string]any
 	busy       map[string]bool
+	ids        map[string]bool // of the created resources
 }
 
 func (s *scope) errorf(n *Node, format string, args ...any) error {
@@ -65,18 +66,23 @@ func (s *scope) declared(n *Node, d *Declaration) (any, error) {
 	case "var":
 		return s.value(d.Value)
 	case "resource":
-		return s.reference(d)
+		return s.repeated(d, s.reference)
 	default:
-		if d.Loop != nil {
-			return s.each(d.Loop, func() (any, error) {
-				if created, err := s.created(d); err != nil || !created {
-					return nil, err
-				}
-				return s.module(d)
-			})
-		}
-		return s.module(d)
+		return s.repeated(d, s.module)
 	}
+}
+
+// repeated evaluates a resource or module, or a list of them if it is declared in a loop.
+func (s *scope) repeated(d *Declaration, evaluate func(*Declaration) (any, error)) (any, error) {
+	if d.Loop == nil {
+		return evaluate(d)
+	}
+	return s.each(d.Loop, func() (any, error) {
+		if created, err := s.created(d); err != nil || !created {
+			return nil, err
+		}
+		return evaluate(d)
+	})
 }
 
 // value evaluates an expression.

@@ -73,7 +73,11 @@ func (s *scope) call(n *Node) (any, error) {
 				return i, nil
 			}
 		}
-	case "range", "join":
+	case "length":
+		if list, ok := only(args).([]any); ok {
+			return int64(len(list)), nil
+		}
+	case "range", "join", "skip":
 		if v, ok := listFunction(name, args); ok {
 			return v, nil
 		}
@@ -108,6 +112,13 @@ func listFunction(name string, args []any) (any, bool) {
 		return items, ok && isInt
 	}
 	list, ok := args[0].([]any)
+	if name == "skip" {
+		n, isInt := args[1].(int64)
+		if !ok || !isInt || n < 0 {
+			return nil, false
+		}
+		return list[min(int(n), len(list)):], true
+	}
 	separator, isText := args[1].(string)
 	texts := make([]string, len(list))
 	for i, item := range list {

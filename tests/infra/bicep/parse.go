@@ -4,7 +4,7 @@
 // The dialect: parameters, variables, resources (also existing and conditional ones),
 // modules by local path, outputs, decorators, and expressions with strings, numbers,
 // objects, arrays, calls, members, indexes and the usual operators. Not supported: object
-// spread, loops other than [for name in list: item] of values and modules, lambdas, imports,
+// spread, loops other than [for name in list: item], lambdas, imports,
 // user-defined types and functions, registry modules, nested resources, multi-line strings. All of these are refused with file and line.
 //
 // [Parse] parses one file. [Deploy] evaluates a main file with its modules. Values
@@ -103,7 +103,7 @@ func (p *parser) declaration(keyword string) *Declaration {
 		d.Target = p.literal()
 		d.Existing = keyword == "resource" && p.keyword("existing")
 		p.expect("=")
-		if keyword == "module" && p.accept("[") {
+		if !d.Existing && p.accept("[") {
 			if !p.keyword("for") {
 				p.fail("expected for")
 			}

@@ -55,32 +55,33 @@ output o array = list
 
 func TestRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"var a = 'x":                             "string without an end",
-		"var a = '''x'''":                        "multi-line",
-		"var a = b ? [for x in y: x] : []":       "a loop is the whole value",
-		"var a = [ [for x in y: x] ]":            "a loop is the whole value",
-		"var a = [for (x, i) in y: x]":           "expected a name",
-		"var a = [for x of y: x]":                "expected in",
-		"var a = { ...b }":                       "expected a name",
-		"var a = 1 2":                            "unexpected '2'",
-		"param p resourceInput<'x'>":             `type "resourceInput"`,
-		"import x from 'y'":                      `"import" begins no statement`,
-		"module m 'x.bicep' = [":                 "expected for",
-		"module m 'x.bicep' = [for n of y: {}]":  "expected in",
-		"module m 'x.bicep' = [for n in y: {}":   `expected "]"`,
-		"resource r 'x@1' = [for n in y: {}]":    "expected the body",
-		"@description('x')":                      "decorators before nothing",
-		"var a = 1\nvar a = 2":                   "declared twice",
-		"var a = '\\q'":                          "unknown escape",
-		"var a = " + strings.Repeat("(", 200):    "nested deeper",
-		"resource r 'x${y}@1' = {}":              "without interpolation",
-		"var a = 'x'('y')":                       "only a function can be called",
-		"var a = /* b":                           "comment without an end",
-		"var a = { b: 1 c: 2 }":                  `expected "}"`,
-		"var a = [ 1 2 ]":                        `expected "]"`,
-		"var a = f(1\n2)":                        `expected ")"`,
-		"var a = b ? c":                          `expected ":"`,
-		"resource r 'A/b@1' = {\n resource x\n}": `expected ":"`,
+		"var a = 'x":                                   "string without an end",
+		"var a = '''x'''":                              "multi-line",
+		"var a = b ? [for x in y: x] : []":             "a loop is the whole value",
+		"var a = [ [for x in y: x] ]":                  "a loop is the whole value",
+		"var a = [for (x, i) in y: x]":                 "expected a name",
+		"var a = [for x of y: x]":                      "expected in",
+		"var a = { ...b }":                             "expected a name",
+		"var a = 1 2":                                  "unexpected '2'",
+		"param p resourceInput<'x'>":                   `type "resourceInput"`,
+		"import x from 'y'":                            `"import" begins no statement`,
+		"module m 'x.bicep' = [":                       "expected for",
+		"module m 'x.bicep' = [for n of y: {}]":        "expected in",
+		"module m 'x.bicep' = [for n in y: {}":         `expected "]"`,
+		"resource r 'x@1' = [for n in y: {}":           `expected "]"`,
+		"resource r 'x@1' existing = [for n in y: {}]": "expected the body",
+		"@description('x')":                            "decorators before nothing",
+		"var a = 1\nvar a = 2":                         "declared twice",
+		"var a = '\\q'":                                "unknown escape",
+		"var a = " + strings.Repeat("(", 200):          "nested deeper",
+		"resource r 'x${y}@1' = {}":                    "without interpolation",
+		"var a = 'x'('y')":                             "only a function can be called",
+		"var a = /* b":                                 "comment without an end",
+		"var a = { b: 1 c: 2 }":                        `expected "}"`,
+		"var a = [ 1 2 ]":                              `expected "]"`,
+		"var a = f(1\n2)":                              `expected ")"`,
+		"var a = b ? c":                                `expected ":"`,
+		"resource r 'A/b@1' = {\n resource x\n}":       `expected ":"`,
 	} {
 		if _, err := Parse("x.bicep", text); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "x.bicep:") {
 			t.Errorf("%q: got %v, want %q", text, err, want)
@@ -207,6 +208,26 @@ output seen string = join([ m[0].outputs.seen, m[n - 1].outputs.seen ], ',')`,
 		if _, err := Deploy(parsed(t, files), "b/p.bicepparam", map[string]string{"N": n}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("N=%s: got %v, want %q", n, err, want)
 		}
+	}
+}
+
+func TestResourcesInALoop(t *testing.T) {
+	files := map[string]string{
+		"b/p.bicepparam": "using './main.bicep'\nparam names = split(readEnvironmentVariable('NAMES'), ',')",
+		"b/main.bicep": `param names array
+resource a 'X/as@1' = [for n in names: if (n != 'none') {
+  name: n
+  rest: '${length(names)} ${join(skip(names, 1), '-')}'
+}]
+resource c 'X/as/cs@1' = { parent: a[0], name: 'c' }
+output first string = a[0].id`,
+	}
+	resources, err := Deploy(parsed(t, files), "b/p.bicepparam", map[string]string{"NAMES": "p,none,q"}, nil)
+	if err != nil || len(resources) != 3 || resources[1].ID != "/X/as/q" || resources[1].Body["rest"] != "3 none-q" || resources[2].ID != "/X/as/p/cs/c" {
+		t.Errorf("%+v, %v", resources, err)
+	}
+	if _, err := Deploy(parsed(t, files), "b/p.bicepparam", map[string]string{"NAMES": "p,q,p"}, nil); err == nil || !strings.Contains(err.Error(), "/X/as/p is defined twice") {
+		t.Errorf("two resources of one name: %v", err)
 	}
 }
 
