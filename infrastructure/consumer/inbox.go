@@ -169,7 +169,7 @@ func Judge(last Mark, e *Event) Verdict {
 		return Fresh
 	case e.Sequence <= last.Sequence:
 		recent, at := hashOf(last.EventID)+last.Recent, (last.Sequence-e.Sequence)*hashSize
-		if at < int64(len(recent)) && e.ID != "" {
+		if at <= int64(len(recent)-hashSize) && e.ID != "" {
 			if known := recent[at : at+hashSize]; known != noHash && known != hashOf(e.ID) {
 				return Fork
 			}

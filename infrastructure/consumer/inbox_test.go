@@ -175,3 +175,12 @@ func TestMemoryInboxEvictsTheLeastRecentlyUsedKey(t *testing.T) {
 		t.Errorf("the key that was read last is evicted: its mark is %d", m.Sequence)
 	}
 }
+
+// An inbox of an earlier version may have stored a part of an id there.
+func TestMarkWithAnInvalidRecentEndsNoProcess(t *testing.T) {
+	t.Parallel()
+	last := Mark{Sequence: 2, EventID: "b", Recent: "c"}
+	if got := Judge(last, &Event{ID: "a", Sequence: 1}); got != Stale {
+		t.Errorf("an earlier event is %s", got)
+	}
+}

@@ -81,3 +81,14 @@ func TestMuxReportsInvalidHandlers(t *testing.T) {
 		}
 	}
 }
+
+// A longer reason would not fit into a message of some broker, and the kit would try again for ever.
+func TestReasonOfADeadLetterIsShort(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"unknown", strings.Repeat("ü", 2000)} {
+		letter, ok := errors.AsType[*consumer.DeadLetterError](consumer.DeadLetter(text, nil))
+		if !ok || letter.Reason != text[:min(len(text), 1024)] {
+			t.Errorf("a reason of %d bytes has %d", len(text), len(letter.Reason))
+		}
+	}
+}

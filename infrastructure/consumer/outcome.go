@@ -30,9 +30,16 @@ type DeadLetterError struct {
 	Err    error  // its text is the description
 }
 
-// DeadLetter returns an error that moves the event to the dead-letter queue.
+// DeadLetter returns an error that moves the event to the dead-letter queue. reason is truncated to 1 KB.
 func DeadLetter(reason string, err error) error {
-	return &DeadLetterError{Reason: reason, Err: err}
+	return &DeadLetterError{Reason: brief(reason), Err: err}
+}
+
+// brief returns the beginning of a text: 1 KB, so that every broker accepts it. RabbitMQ closes the connection of
+// all keys for a header that exceeds a frame, again with each attempt.
+func brief(text string) string {
+	const limit = 1024
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
 // Error implements error.
@@ -48,9 +55,7 @@ func (e *DeadLetterError) Description() string {
 	if e.Err == nil {
 		return ""
 	}
-	const limit = 1024
-	text := e.Err.Error()
-	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+	return brief(e.Err.Error())
 }
 
 // Unwrap returns the cause.

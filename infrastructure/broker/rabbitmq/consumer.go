@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -28,7 +29,7 @@ type ConsumerOptions struct {
 	// sends. A message has one event, or several if the publisher packs them (PublisherOptions.PackKeys): the
 	// consumer takes up another message while it has fewer events. Prefetch includes events of keys in backoff,
 	// so a queue stops if all of them wait. All consumers of a group must use the same value, otherwise the
-	// broker may redeliver events in a different order. Default 256.
+	// broker may redeliver events in a different order. Default 256, at most 65535.
 	Prefetch int
 }
 
@@ -41,8 +42,8 @@ func NewConsumer(client *Client, group Group, handler consumer.Handler, opts *Co
 	c := &Consumer{client: client, prefetch: cmp.Or(o.Prefetch, 256)}
 	var faults [3]error
 	c.group, faults[0] = group.withDefaults()
-	if client == nil || c.prefetch < 0 {
-		faults[1] = errors.New("a client and a positive Prefetch are required")
+	if client == nil || c.prefetch < 0 || c.prefetch > math.MaxUint16 { // AMQP would send the low 16 bits; 0 is no limit
+		faults[1] = errors.New("a client and a Prefetch of 1 to 65535 are required")
 	}
 	source := handling.Source{System: "rabbitmq", Destination: c.group.Name}
 	c.dispatcher, faults[2] = handling.NewDispatcher(source, advise, handler, o.Options)
@@ -140,6 +141,11 @@ func (r *queueReceiver) subscribe(ctx, working context.Context) error {
 	}
 	r.owned, r.lose = context.WithCancelCause(working)
 	r.waiting, r.taken = nil, &taken{limit: int64(r.prefetch), room: make(chan struct{}, 1)}
+	if r.queue == r.group.queue(0) { // the events of a forgotten queue would wait without an error
+		if err := r.group.checkMore(context.WithoutCancel(ctx), r.client); errors.Is(err, ErrMoreQueues) {
+			r.dispatcher.Log().ErrorContext(ctx, "not all queues of the group are received from", "group", r.group.Name, "error", err)
+		}
+	}
 	return nil
 }
 

@@ -251,7 +251,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 			case "0-0":
 				return errors.New("never")
 			case "0-1":
-				return consumer.DeadLetter("unknown", errors.New("no such thing"))
+				return consumer.DeadLetter(strings.Repeat("unknown ", 20_000), errors.New("no such thing")) // longer than a frame
 			}
 			return ledger.Handle(ctx, e)
 		}, o)
@@ -266,7 +266,7 @@ func testConsumer(t *testing.T, server *servers.RabbitMQ) {
 		if len(letters) != 2 {
 			t.Fatalf("%d dead letters, want 2", len(letters))
 		}
-		for i, want := range []string{"0-0 too_many_attempts: never", "0-1 unknown: no such thing"} {
+		for i, want := range []string{"0-0 too_many_attempts: never", "0-1 " + strings.Repeat("unknown ", 128) + ": no such thing"} {
 			h := letters[i].Headers
 			if got := fmt.Sprintf("%s %s: %s", letters[i].MessageId, h[rabbitmq.HeaderDeadLetterReason], h[rabbitmq.HeaderDeadLetterDescription]); got != want {
 				t.Errorf("dead letter %q, want %q", got, want)
@@ -578,10 +578,16 @@ func TestFirstFailureIsLoggedWithCauseAndRemedy(t *testing.T) {
 
 func TestNewConsumerReportsAllInvalidOptions(t *testing.T) {
 	t.Parallel()
-	_, err := rabbitmq.NewConsumer(nil, rabbitmq.Group{}, nil, &rabbitmq.ConsumerOptions{Prefetch: -1, Options: consumer.Options{Concurrency: -1}})
-	for _, text := range []string{"needs a name", "a client", "Concurrency"} {
-		if err == nil || !strings.Contains(err.Error(), text) {
-			t.Errorf("error %v does not contain %q", err, text)
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: "amqp://localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for prefetch, client := range map[int]*rabbitmq.Client{-1: client, 1 << 16: client, 1: nil} { // AMQP has 16 bits for it, and 0 is no limit
+		_, err := rabbitmq.NewConsumer(client, rabbitmq.Group{}, nil, &rabbitmq.ConsumerOptions{Prefetch: prefetch, Options: consumer.Options{Concurrency: -1}})
+		for _, text := range []string{"needs a name", "a client and a Prefetch", "Concurrency"} {
+			if err == nil || !strings.Contains(err.Error(), text) {
+				t.Errorf("error %v does not contain %q", err, text)
+			}
 		}
 	}
 }

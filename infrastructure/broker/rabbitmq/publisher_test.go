@@ -364,6 +364,27 @@ func testTopology(t *testing.T, server *servers.RabbitMQ) {
 		}
 	})
 
+	t.Run("a consumer of fewer queues than there are reports those without a consumer", func(t *testing.T) {
+		c := newConsumers(t, server, rabbitmq.Group{Name: "forgotten", Queues: 3})
+		for queues, want := range map[int]bool{2: true, 3: false} {
+			var log lines
+			k, err := rabbitmq.NewConsumer(c.client, rabbitmq.Group{Name: c.group.Name, Queues: queues}, func(context.Context, *consumer.Event) error { return nil },
+				&rabbitmq.ConsumerOptions{Options: consumer.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}})
+			stop := servers.Consume(t, k, err)
+			eventually(t, "consumers of all queues", func() bool {
+				found, err := rabbitmq.Inspect(t.Context(), c.client, rabbitmq.Group{Name: c.group.Name, Queues: 3})
+				return err == nil && found[0].Consumers*found[queues-1].Consumers == 1
+			})
+			stop()
+			if told := strings.Contains(log.String(), "forgotten.2") && strings.Contains(log.String(), "Group.Queues"); told != want {
+				t.Errorf("%d of 3 queues: reported %v, want %v; log:\n%s", queues, told, want, log.String())
+			}
+			if _, err := rabbitmq.Inspect(t.Context(), c.client, rabbitmq.Group{Name: c.group.Name, Queues: queues}); errors.Is(err, rabbitmq.ErrMoreQueues) != want {
+				t.Errorf("%d of 3 queues: examined with %v", queues, err)
+			}
+		}
+	})
+
 	t.Run("queues with other arguments are refused with the remedy", func(t *testing.T) {
 		c := newConsumers(t, server, rabbitmq.Group{Name: "arguments", Queues: 1})
 		err := rabbitmq.Declare(t.Context(), c.client, "arguments", rabbitmq.Group{Name: "arguments", Queues: 1, MaxBytes: 1 << 20})

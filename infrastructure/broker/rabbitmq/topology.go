@@ -118,10 +118,23 @@ func look(ctx context.Context, c *Client, name string) (Queue, error) {
 	return q, nil
 }
 
+// ErrMoreQueues means that a group has more queues than Group.Queues. Consumers with that number do not receive
+// the events of the others.
+var ErrMoreQueues = errors.New("the group has more queues than Group.Queues: correct that in all its consumers, or delete the queue if it is not bound")
+
+// checkMore returns ErrMoreQueues with the name of the first queue above g.Queues if there is one.
+func (g Group) checkMore(ctx context.Context, c *Client) error {
+	q, err := look(ctx, c, g.queue(g.Queues))
+	if err == nil && q.Exists {
+		err = fmt.Errorf("queue %s exists: %w", q.Name, ErrMoreQueues)
+	}
+	return err
+}
+
 // Inspect returns the queues of a group and its dead-letter queue, which is the last. A queue that does not
 // exist receives no events, although the events of its slots count as sent if another group is bound to
-// them. Inspect does not see a binding that was removed, because AMQP cannot list bindings. It changes
-// nothing.
+// them. With ErrMoreQueues, the others are returned as well. Inspect does not see a binding that was removed,
+// because AMQP cannot list bindings. It changes nothing.
 func Inspect(ctx context.Context, c *Client, g Group) ([]Queue, error) {
 	g, err := g.withDefaults()
 	if err != nil {
@@ -135,7 +148,7 @@ func Inspect(ctx context.Context, c *Client, g Group) ([]Queue, error) {
 		}
 		found = append(found, q)
 	}
-	return found, nil
+	return found, g.checkMore(ctx, c)
 }
 
 // Check returns an error if the exchange does not exist or must not be used. The error is a

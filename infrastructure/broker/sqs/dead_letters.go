@@ -87,12 +87,14 @@ type letterClaim struct {
 // receive receives letters until enough returns true or no more arrive.
 func (d *DeadLetters) receive(ctx context.Context, consumerName string, visibility time.Duration, enough func(c *letterClaim) bool) (*letterClaim, error) {
 	c := &letterClaim{DeadLetters: d, held: map[string]*types.Message{}}
+	looking, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
 	var err error
-	if c.queue, err = d.find(ctx, consumerName); err == nil && c.queue == "" {
+	if c.queue, err = d.find(looking, consumerName); err == nil && c.queue == "" {
 		err = fmt.Errorf("%w: no queue of the broker is %s", relayport.ErrNoConsumer, consumerName)
 	}
 	if err == nil {
-		c.url, err = deadLetterQueue(ctx, d.client, c.queue)
+		c.url, err = deadLetterQueue(looking, d.client, c.queue)
 	}
 	if err != nil {
 		return nil, err
@@ -152,7 +154,9 @@ func (d *DeadLetters) Read(ctx context.Context, consumerName string, limit int) 
 		return c.letters[:limit], true, nil
 	}
 	const waiting = types.QueueAttributeNameApproximateNumberOfMessages // those of groups with more letters
-	found, err := d.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &c.url, AttributeNames: []types.QueueAttributeName{waiting}})
+	counting, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	found, err := d.client.GetQueueAttributes(counting, &sqs.GetQueueAttributesInput{QueueUrl: &c.url, AttributeNames: []types.QueueAttributeName{waiting}})
 	if err != nil {
 		return nil, false, err
 	}

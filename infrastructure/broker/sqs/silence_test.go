@@ -38,8 +38,21 @@ func (s *silent) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func TestOperationsEndIfTheServiceIsSilent(t *testing.T) {
-	client := client("http://sqs.example", &silent{})
 	const url = "http://sqs.example/1/q.fifo"
+	topics := topicClient("http://sns.example", &http.Client{Transport: &silent{}})
+	looked := false // for the dead-letter queue
+	counts := operations{"GetQueueUrl": func(*http.Request) (any, error) { return map[string]string{"QueueUrl": url}, nil }, "GetQueueAttributes": func(r *http.Request) (any, error) {
+		if looked {
+			return wait(r, 2*time.Hour, nil)
+		}
+		looked = true
+		return map[string]any{"Attributes": map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:1:dead.fifo"}`}}, nil
+	}}
+	counting := client("http://sqs.example", counts)
+	read := func(d *sqs.DeadLetters) func(ctx context.Context) error {
+		return func(ctx context.Context) error { _, _, err := d.Read(ctx, "q.fifo", 10); return err }
+	}
+	client := client("http://sqs.example", &silent{})
 	for name, c := range map[string]struct {
 		do    func(ctx context.Context) error
 		limit time.Duration
@@ -58,6 +71,9 @@ func TestOperationsEndIfTheServiceIsSilent(t *testing.T) {
 			_, err := sqs.Declare(ctx, client, "q.fifo")
 			return err
 		}, time.Minute},
+		"dead letters":            {read(sqs.NewDeadLetters(client, url)), 10 * time.Second},
+		"dead letters of a topic": {read(sqs.NewTopicDeadLetters(topics, client, "arn:aws:sns:eu-west-1:1:t.fifo")), 10 * time.Second},
+		"number of dead letters":  {read(sqs.NewDeadLetters(counting, url)), 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -101,13 +102,29 @@ func (b *Inbox) Last(ctx context.Context, key string) (m consumer.Mark, err erro
 // The column event_id has Mark.Recent and Mark.Parking, too, in lines of their own. Other columns would need
 // a migration of tables that adopters have created.
 func encode(m *consumer.Mark) string {
-	return strings.TrimRight(m.EventID+"\n"+m.Recent+"\n"+m.Parking, "\n")
+	return strings.TrimRight(oneLine(m.EventID)+"\n"+m.Recent+"\n"+oneLine(m.Parking), "\n")
 }
 
 func decode(m *consumer.Mark) {
 	id, rest, _ := strings.Cut(m.EventID, "\n")
-	m.EventID = id
-	m.Recent, m.Parking, _ = strings.Cut(rest, "\n")
+	recent, parking, _ := strings.Cut(rest, "\n")
+	m.EventID, m.Recent, m.Parking = unquoted(id), recent, unquoted(parking)
+}
+
+// oneLine quotes an id that has several lines, or begins with a quote. Its producer may have left the end of a line
+// in it; the event would be handled with each delivery.
+func oneLine(id string) string {
+	if strings.Contains(id, "\n") || strings.HasPrefix(id, `"`) {
+		return strconv.Quote(id)
+	}
+	return id
+}
+
+func unquoted(line string) string {
+	if id, err := strconv.Unquote(line); err == nil && line[0] == '"' {
+		return id
+	}
+	return line
 }
 
 // Record implements consumer.Inbox. It does not change a mark that Do has stored.
@@ -118,7 +135,7 @@ func (b *Inbox) Record(ctx context.Context, key string, m consumer.Mark) error {
 		WHERE b.sequence < EXCLUDED.sequence OR $6 <> '' AND split_part(b.event_id, E'\n', 1) = $6 OR CASE
 			WHEN b.sequence = EXCLUDED.sequence AND split_part(b.event_id, E'\n', 1) = $8 THEN $7 <> '' AND ($7 <> $9 OR split_part(b.event_id, E'\n', 3) = $10)
 			ELSE $7 IN ('', $10) AND EXCLUDED.sequence = 0 END`,
-		b.consumer, key, m.Sequence, m.AggregateVersion, encode(&m), m.Replaces, m.Parking, m.EventID, consumer.OpenKey, consumer.ParkedKey)
+		b.consumer, key, m.Sequence, m.AggregateVersion, encode(&m), oneLine(m.Replaces), m.Parking, oneLine(m.EventID), consumer.OpenKey, consumer.ParkedKey)
 	return wrap("write the inbox of key "+key, l.End(err))
 }
 

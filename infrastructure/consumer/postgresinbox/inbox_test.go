@@ -87,8 +87,30 @@ func TestInbox(t *testing.T) {
 	server := servers.StartPostgres(t)
 	t.Run("each event has one effect", func(t *testing.T) { testEffects(t, newBilling(t, server)) })
 	t.Run("events without sequence are compared by version and id", func(t *testing.T) { testWithoutSequences(t, newBilling(t, server)) })
+	t.Run("an id may have any characters", func(t *testing.T) { testIDs(t, newBilling(t, server)) })
 	t.Run("a fork is handled once", func(t *testing.T) { testForks(t, newBilling(t, server)) })
 	t.Run("an event that is being parked is not handled", func(t *testing.T) { testParking(t, newBilling(t, server)) })
+}
+
+// The mark of an event is that of the same event, also if its producer left the end of a line in the id.
+func testIDs(t *testing.T, b *billing) {
+	total := int64(0)
+	for i, id := range []string{"a\n", "b\nc", `"d"`, `\n`, "e"} {
+		e := event(int64(i + 1))
+		e.ID = id
+		total += e.Sequence
+		for range 2 {
+			must(t, b.Do(t.Context(), e, b.add(e)))
+			b.want(t, total, e)
+		}
+		parking := e.Mark()
+		parking.Parking = id + "\n"
+		must(t, b.Record(t.Context(), "parked", e.Mark()))
+		must(t, b.Record(t.Context(), "parked", parking))
+		if got, err := b.Last(t.Context(), "parked"); err != nil || got != parking {
+			t.Errorf("the mark of %q is %+v, want %+v, %v", id, got, parking, err)
+		}
+	}
 }
 
 func testParking(t *testing.T, b *billing) {

@@ -44,8 +44,8 @@
 //
 // This relies on the meaning of a read time: Firestore assigns commit times by TrueTime, and a
 // read at R sees every commit up to R, whatever is still in flight. So no commit can appear before
-// a position later. A search that lags far behind ends early, at a point that no unread event can
-// precede. An event is delivered once and no commit is split.
+// a position later. A search that lags far behind ends early, after 1,000 events or 8 MiB, at a point that
+// no unread event can precede. An event is delivered once and no commit is split.
 //
 // Cost: a search without new events counts, which is one read for each 1,000 events of the last
 // 30 s, at least one. A search with new events reads them and the last known one again.

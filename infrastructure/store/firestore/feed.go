@@ -27,8 +27,13 @@ const (
 	slack  = time.Second     // and at most this much earlier, by different clocks
 )
 
-// enough is the number of events at which a lagging search ends.
-const enough = 1000
+// enough is the number of events at which a lagging search ends, and searchBytes that of their bytes. pageBytes
+// limits a page. It is half of the memory that a processor uses for one range. A page of one commit may exceed it.
+const (
+	enough      = 1000
+	searchBytes = 8 << 20
+	pageBytes   = 4 << 20
+)
 
 // keySpace is an alias because an embedded field must not be exported.
 type keySpace = recordstore.KeySpace
@@ -126,7 +131,7 @@ func (r *reading) page(n int, continuation string) *changefeed.Page {
 	if r.more {
 		page.EndLSN++ // the end is later
 	}
-	for len(r.ahead) > 0 && (n > len(page.Items) || r.ahead[0].commit == r.position) { // no commit is split
+	for len(r.ahead) > 0 && (n > len(page.Items) && page.Bytes < pageBytes || r.ahead[0].commit == r.position) { // no commit is split
 		e := r.ahead[0]
 		r.position, r.ahead = e.commit, r.ahead[1:]
 		page.Items = append(page.Items, e.item)
@@ -203,15 +208,19 @@ func events(slots []int64, from int64, more ...condition) *pb.StructuredQuery {
 }
 
 // scan reads events in the order of the index, at the read time. If it lags far behind, it ends
-// when it has enough events and found one committed after upTo that no unread event can precede.
+// when it has enough events or bytes, and found one committed after upTo that no unread event can precede.
+// Events committed up to upTo are without their documents.
 func (f *Feed) scan(ctx context.Context, slots []int64, from int64, read time.Time, upTo int64) (found []committed, more bool, err error) {
-	first := int64(math.MaxInt64) // commit time after upTo
+	first, size := int64(math.MaxInt64), 0 // commit time after upTo, and bytes of these events
 	err = f.db.scan(ctx, events(slots, from), read, func(d *pb.Document) bool {
 		e := eventOf(d)
-		if found = append(found, e); e.commit > upTo {
-			first = min(first, e.commit)
+		if e.commit > upTo {
+			first, size = min(first, e.commit), size+len(e.item.Raw)
+		} else {
+			e.item = changefeed.Item{}
 		}
-		more = len(found) >= f.enough && e.at < read.UnixMicro()-f.window && first < e.at-f.slack
+		found = append(found, e)
+		more = (len(found) >= f.enough || size >= searchBytes) && e.at < read.UnixMicro()-f.window && first < e.at-f.slack
 		return !more
 	})
 	return found, more, err

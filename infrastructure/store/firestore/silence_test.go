@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -75,6 +77,14 @@ func (*silentServer) Commit(ctx context.Context, _ *pb.CommitRequest) (*pb.Commi
 // inSilence runs a test with a database whose server is s, or accepts connections and sends nothing if s
 // is nil.
 func inSilence(t *testing.T, s *silentServer, test func(t *testing.T, db *DB)) {
+	var server pb.FirestoreServer
+	if s != nil {
+		server = s
+	}
+	withServer(t, server, test)
+}
+
+func withServer(t *testing.T, s pb.FirestoreServer, test func(t *testing.T, db *DB)) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(1 << 16)
 		server := grpc.NewServer()
@@ -91,10 +101,12 @@ func inSilence(t *testing.T, s *silentServer, test func(t *testing.T, db *DB)) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer func() { // also after a failure
+			db.Close()
+			server.Stop()
+			_ = listener.Close()
+		}()
 		test(t, db)
-		db.Close()
-		server.Stop()
-		_ = listener.Close()
 	})
 }
 
@@ -172,6 +184,80 @@ func TestAuditPageReadsNoFurther(t *testing.T) {
 		entries, err := Records{DB: db}.Audits(t.Context(), uuid.New(), 0, 3)
 		if n := s.queries.Load(); err != nil || len(entries) != 3 || n != 1 {
 			t.Errorf("%d entries by %d queries, %v; want 3 by one", len(entries), n, err)
+		}
+	})
+}
+
+// backlogServer has events of one key, some each second.
+type backlogServer struct {
+	pb.UnimplementedFirestoreServer
+	began    time.Time // when the first one was committed
+	document string
+	events   int
+
+	mu   sync.Mutex
+	most int // sent by one query
+}
+
+const perSecond = 20
+
+// after returns the number of the first event that a query finds.
+func (s *backlogServer) after(q *pb.StructuredQuery) int {
+	from := q.GetWhere().GetCompositeFilter().GetFilters()[1].GetFieldFilter().GetValue().GetTimestampValue().AsTime()
+	return max(0, int((from.Sub(s.began)+time.Second/perSecond-1)*perSecond/time.Second))
+}
+
+func (s *backlogServer) RunQuery(r *pb.RunQueryRequest, stream pb.Firestore_RunQueryServer) error {
+	from := s.after(r.GetStructuredQuery())
+	for n := from; n < s.events; n++ {
+		at := s.began.Add(time.Duration(n) * time.Second / perSecond)
+		d := &pb.Document{Name: fmt.Sprint("d/", n), CreateTime: timestamppb.New(at), UpdateTime: timestamppb.New(at), Fields: map[string]*pb.Value{"key": value("k"), memberAt: value(at), "document": value(s.document)}}
+		if err := stream.Send(&pb.RunQueryResponse{Document: d}); err != nil {
+			return nil //nolint:nilerr // the reader has enough
+		}
+		s.mu.Lock()
+		s.most = max(s.most, n-from+1)
+		s.mu.Unlock()
+	}
+	return nil
+}
+
+func (s *backlogServer) RunAggregationQuery(r *pb.RunAggregationQueryRequest, stream pb.Firestore_RunAggregationQueryServer) error {
+	q := r.GetStructuredAggregationQuery()
+	n := min(int64(s.events-s.after(q.GetStructuredQuery())), q.GetAggregations()[0].GetCount().GetUpTo().GetValue())
+	return stream.Send(&pb.RunAggregationQueryResponse{ReadTime: timestamppb.Now(), Result: &pb.AggregationResult{AggregateFields: map[string]*pb.Value{"n": value(n)}}})
+}
+
+// A backlog of large events is read in parts, because a relay that needs the memory for a thousand of them would
+// be ended again with each start.
+func TestBacklogOfLargeEventsFitsIntoMemory(t *testing.T) {
+	const size, events = 256 << 10, 120
+	s := &backlogServer{document: strings.Repeat("x", size), events: events}
+	withServer(t, s, func(t *testing.T, db *DB) {
+		s.began = time.Now().Truncate(time.Second).Add(-time.Hour)
+		feed, err := NewFeed(db, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 100}
+		var last int64
+		for n := 0; n < events; {
+			page, err := feed.Read(t.Context(), all)
+			if err != nil || len(page.Items) == 0 || page.Bytes > pageBytes+size {
+				t.Fatalf("after %d events, a page of %d with %d bytes, want %d bytes at most; %v", n, len(page.Items), page.Bytes, pageBytes, err)
+			}
+			for _, e := range page.Items {
+				if n++; e.LSN <= last {
+					t.Fatalf("event %d has position %d, after %d", n, e.LSN, last)
+				}
+				last = e.LSN
+			}
+			all.Continuation = page.Continuation
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if most := searchBytes/size + 3*perSecond; s.most > most { // some are on their way when the reader has enough
+			t.Errorf("a query read %d events, want %d at most", s.most, most)
 		}
 	})
 }

@@ -26,7 +26,7 @@ type DB struct {
 
 // DBOptions are the options of Open. Nil and zero values are the defaults.
 type DBOptions struct {
-	// Schema holds the tables. Default "feedbox".
+	// Schema holds the tables. Default "feedbox", at most 63 bytes.
 	Schema string
 	// Used is called after each use of the database, with its error. Default: none.
 	Used func(err error)
@@ -42,6 +42,10 @@ type DBOptions struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
+// maxIdentifier is the length to which the server cuts a name without an error. Two schemas that differ only after
+// it would be one, and the relay of each would send the events of both.
+const maxIdentifier = 63
+
 // maxConns limits the connections of one process if the URL does not (pool_max_conns).
 const maxConns = 16
 
@@ -55,6 +59,9 @@ func Open(url string, o *DBOptions) (*DB, error) {
 	if db.options.Used == nil {
 		db.options.Used = func(error) {}
 	}
+	if len(db.options.Schema) > maxIdentifier {
+		return nil, fmt.Errorf("postgres: the name of the schema has %d bytes: use at most %d, because the server would cut it", len(db.options.Schema), maxIdentifier)
+	}
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, errors.New("postgres: the URL cannot be read: give postgres://user:password@host:port/database?sslmode=verify-full")
@@ -63,7 +70,7 @@ func Open(url string, o *DBOptions) (*DB, error) {
 		config.MaxConns = maxConns
 	}
 	config.MaxConnIdleTime = 5 * time.Minute
-	config.PingTimeout = pingTimeout
+	config.PingTimeout, config.PrepareConn = pingTimeout, usable
 	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
 	config.ConnConfig.Tracer = limiter{db.options.Timeout}
 	config.ConnConfig.BuildContextWatcherHandler = newWatcher

@@ -141,6 +141,9 @@
 // those events, to the same log. Events of about the last second are sent again. What the relay knew
 // of empty ranges is dropped as well.
 //
+// An address may lead to a standby for some seconds, when the old primary returns as one. A connection that refuses
+// a write as a standby is not used again, so the next one follows the address.
+//
 // We do not compute a position from the ids at the promotion: no one may be there to record them, and
 // prepared transactions from before it may still commit. We do not begin with the oldest event either,
 // because each planned switchover would repeat all events.

@@ -25,6 +25,8 @@ const (
 	classRollback        = "40" // deadlock, serialization failure
 	classConnection      = "08"
 	classReadOnly        = "25006"
+	idleInTransaction    = "25P03"
+	longTransaction      = "25P04" // exceeds the transaction_timeout of the role
 	invalidTextEncodings = "22021"
 	notSupported         = "0A000"
 	undefinedFunction    = "42883"
@@ -40,10 +42,10 @@ func code(err error) string {
 	return ""
 }
 
-// answered reports whether the server processed the request.
+// answered reports whether the server processed the request. A standby does not process writes.
 func answered(err error) bool {
 	c := code(err)
-	unfit := strings.HasPrefix(c, classResources) || strings.HasPrefix(c, classOperator) || strings.HasPrefix(c, classConnection) || strings.HasPrefix(c, classAuthorization)
+	unfit := c == classReadOnly || c == notReady || strings.HasPrefix(c, classResources) || strings.HasPrefix(c, classOperator) || strings.HasPrefix(c, classConnection) || strings.HasPrefix(c, classAuthorization)
 	return err == nil || errors.Is(err, pgx.ErrNoRows) || c != "" && !unfit
 }
 
@@ -66,7 +68,7 @@ func asFault(what string, err error) error {
 		return fault.Wrap(fault.TooLarge, "", "the change is larger than the store allows", wrapped)
 	case c == invalidTextEncodings:
 		return fault.Wrap(fault.Invalid, "", "the change contains text that the store cannot keep", wrapped)
-	case c == "", c == classReadOnly, c == notReady, c == lockNotAvailable, strings.HasPrefix(c, classResources), strings.HasPrefix(c, classOperator), strings.HasPrefix(c, classRollback), strings.HasPrefix(c, classConnection):
+	case c == "", c == classReadOnly, c == idleInTransaction, c == longTransaction, c == notReady, c == lockNotAvailable, strings.HasPrefix(c, classResources), strings.HasPrefix(c, classOperator), strings.HasPrefix(c, classRollback), strings.HasPrefix(c, classConnection):
 		return fault.Wrap(fault.Unavailable, "store_unavailable", "the store does not answer; try again", wrapped)
 	default:
 		return fault.Wrap(fault.Internal, "", "the store refused the request", wrapped)

@@ -18,9 +18,13 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/changefeed/leasetest"
 	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
+	"feedbox/infrastructure/store/recordstore/recordstoretest"
 	"feedbox/tests/servers"
 	"feedbox/tests/testenv"
 )
@@ -123,6 +127,44 @@ func TestNothingFromBeforeAFailoverIsUsedAfterIt(t *testing.T) {
 	must(t, err)
 	if len(page.Items) == 0 || page.Term != now.Term {
 		t.Errorf("after %s, %d events and term %s, want those of the new primary and term %s", after.Continuation, len(page.Items), page.Term, now.Term)
+	}
+}
+
+// After a failover an address may lead to the old primary for some seconds, which is a standby by then. No
+// connection to it is used again, because the pool would keep it for an hour.
+func TestConnectionToAStandbyIsNotKept(t *testing.T) {
+	t.Parallel()
+	primary := servers.StartPostgres(t)
+	openAt(t, primary.Database(t))
+	url := primary.URLWith(primary.Standby(t), 1)
+	hosts := strings.Split(strings.Split(strings.Split(url, "@")[1], "/")[0], ",")
+	for name, write := range map[string]func(db *postgres.DB) error{
+		"the term": func(db *postgres.DB) error { _, err := postgres.Leases{DB: db}.List(t.Context(), ""); return err },
+		"a statement": func(db *postgres.DB) error {
+			_, err := baskets(t, db, &recordstore.Options{Attempts: 1}).Create(t.Context(), recordstoretest.Opening(""))
+			return err
+		},
+		"a batch": func(db *postgres.DB) error {
+			_, err := parked.Store{Records: postgres.Parked{DB: db}}.Park(t.Context(), "k", []relay.ParkedEvent{{ID: "e", Document: []byte("{}")}}, &relay.Closing{Event: "e"})
+			return err
+		},
+	} {
+		var failed bool
+		var used error
+		db, err := postgres.Open(strings.Replace(url, "&target_session_attrs=read-write", "", 1), &postgres.DBOptions{Used: func(err error) { used = err }, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			if failed {
+				return new(net.Dialer).DialContext(ctx, network, hosts[0])
+			}
+			return new(net.Dialer).DialContext(ctx, network, hosts[1])
+		}})
+		must(t, err)
+		t.Cleanup(db.Close)
+		if failed = write(db) != nil; !failed || used == nil {
+			t.Fatalf("%s on a standby: failed %v, reported as %v", name, failed, used)
+		}
+		if err := write(db); err != nil {
+			t.Errorf("%s, when the address leads to the primary: %v", name, err)
+		}
 	}
 }
 

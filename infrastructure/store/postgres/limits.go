@@ -94,13 +94,18 @@ func (l limiter) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQu
 	return l.start(ctx)
 }
 
-func (limiter) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryEndData) { end(ctx) }
+func (limiter) TraceQueryEnd(ctx context.Context, conn *pgx.Conn, data pgx.TraceQueryEndData) {
+	noteStandby(conn, data.Err)
+	end(ctx)
+}
 
 func (l limiter) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
 	return l.start(ctx)
 }
 
-func (limiter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (limiter) TraceBatchQuery(_ context.Context, conn *pgx.Conn, data pgx.TraceBatchQueryData) {
+	noteStandby(conn, data.Err)
+}
 
 func (limiter) TraceBatchEnd(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchEndData) { end(ctx) }
 
@@ -110,4 +115,20 @@ func (limiter) TraceAcquireStart(ctx context.Context, _ *pgxpool.Pool, _ pgxpool
 
 func (limiter) TraceAcquireEnd(ctx context.Context, _ *pgxpool.Pool, _ pgxpool.TraceAcquireEndData) {
 	end(ctx)
+}
+
+const standbyKey = "feedbox standby" // of a connection's custom data
+
+// noteStandby marks a connection to a standby by the error of a statement. A primary that only accepts reads,
+// for example because its disk is full, may say that it is none. Then a new connection would be no better.
+func noteStandby(conn *pgx.Conn, err error) {
+	if c := code(err); (c == classReadOnly || c == notReady) && conn.PgConn().ParameterStatus("in_hot_standby") != "off" {
+		conn.PgConn().CustomData()[standbyKey] = true
+	}
+}
+
+// usable reports whether the pool may use a connection again. After a failover the address may lead to the old
+// primary for some seconds. The pool would keep connections to it for an hour, in which nothing could be written.
+func usable(_ context.Context, conn *pgx.Conn) (bool, error) {
+	return conn.PgConn().CustomData()[standbyKey] == nil, nil
 }

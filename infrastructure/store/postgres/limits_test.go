@@ -282,6 +282,18 @@ func TestConcurrentReadsEndIfTheServerIsSilent(t *testing.T) {
 	})
 }
 
+// The server ends a connection whose transaction exceeds a limit of the role. Nothing of it is stored, and another
+// attempt may succeed.
+func TestLimitOfATransactionOnlyDelaysIt(t *testing.T) {
+	t.Parallel()
+	for _, condition := range []string{"25P03", "25P04"} { // the second is of PostgreSQL 17
+		err := &pgconn.PgError{Severity: "FATAL", Code: condition}
+		if !fault.Is(asFault("save", err), fault.Unavailable) || (Records{}).Ambiguous(err) {
+			t.Errorf("%s: %v, ambiguous %v; want unavailable, and nothing stored", condition, asFault("save", err), (Records{}).Ambiguous(err))
+		}
+	}
+}
+
 func TestEveryTimeoutNamesTheOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &silentServer{}

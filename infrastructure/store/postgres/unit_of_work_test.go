@@ -214,7 +214,11 @@ func TestLimitsOfTheDatabaseOnlyDelayACommit(t *testing.T) {
 		must(t, err)
 		_, err = pool.Exec(t.Context(), `DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET `+setting+`', current_database()); END $$`)
 		must(t, err)
-		limited, err := postgres.Open(url, nil)
+		var dials atomic.Int32
+		limited, err := postgres.Open(url, &postgres.DBOptions{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials.Add(1)
+			return new(net.Dialer).DialContext(ctx, network, address)
+		}})
 		must(t, err)
 		defer limited.Close()
 		holder, err := pool.Begin(t.Context())
@@ -224,6 +228,9 @@ func TestLimitsOfTheDatabaseOnlyDelayACommit(t *testing.T) {
 		_, err = baskets(t, limited, &recordstore.Options{Backoff: time.Millisecond, Attempts: 2}).Update(t.Context(), command.Target{ID: made.Aggregate.ID()}, func(b *recordstoretest.Basket) error { return b.Add("x") })
 		if reply, ok := errors.AsType[*pgconn.PgError](err); !ok || reply.Code != want || !fault.Is(err, fault.Unavailable) {
 			t.Errorf("%s: %v, want unavailable by condition %s", setting, err, want)
+		}
+		if n := dials.Load(); n > 2 { // one of them asks for a pooler; a primary is no standby, and its connections stay
+			t.Errorf("%s: %d connections, want 2", setting, n)
 		}
 		must(t, holder.Rollback(t.Context()))
 	}

@@ -62,6 +62,10 @@ func (d *Doctor) examineGroups(ctx context.Context) (found []operator.Finding) {
 			continue
 		}
 		queues, err := rabbitmq.Inspect(ctx, d.client, g)
+		if errors.Is(err, rabbitmq.ErrMoreQueues) {
+			found = append(found, operator.Fine(check, "%v", err).Is(operator.FindingFailed, "correct FEEDBOX_CONSUMERS, in which it is NAME:QUEUES, and compare it with the group of its consumers"))
+			continue
+		}
 		if err != nil {
 			found = append(found, operator.Fine(check, "%v", err).Is(operator.FindingUnknown, ""))
 			continue

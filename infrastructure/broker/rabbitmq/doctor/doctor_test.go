@@ -69,6 +69,9 @@ func TestExamineReportsHowToFixTheExchange(t *testing.T) {
 	if len(found) != 4 || found[3].Status != operator.FindingOK || !strings.Contains(found[3].Detail, "2 queues, 0 of them with a consumer, 0 messages wait") {
 		t.Errorf("a group: %+v", found)
 	}
+	if found = examine(t, server.URL, "orders", "billing:1"); len(found) != 4 || found[3].Status != operator.FindingFailed || !strings.Contains(found[3].Detail, "billing.1") {
+		t.Errorf("a group with more queues than its consumers receive from: %+v", found)
+	}
 	// Its other queue still takes events, so nothing else shows the loss.
 	connection, err := amqp.Dial(server.URL)
 	if err != nil {
