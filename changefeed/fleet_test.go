@@ -298,3 +298,34 @@ func TestSiblingsThatDisagreeDoNotPassALeaseToAndFro(t *testing.T) {
 		}
 	})
 }
+
+// A host that cannot list a set loses its leases there. If it counted them for ever, it would leave the later sets
+// to hosts that have more leases.
+func TestSiblingsForgetASetThatCannotBeListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, second := newWorld(t, 1), newWorld(t, 1)
+		join := func(name string) *host {
+			o := &changefeed.Options{Siblings: &changefeed.Siblings{}}
+			h := first.start(name, nil, o)
+			second.start(name, nil, o)
+			return h
+		}
+		cut := join("a")
+		time.Sleep(time.Minute)
+		cut.link.noStore.Store(true)
+		time.Sleep(5 * time.Minute)
+		join("b")
+		time.Sleep(5 * time.Minute)
+		for range 10 {
+			if first.owners()["b"] != 1 || second.owners()["a"] != 1 {
+				t.Fatalf("owners %v and %v, want b of the set that a cannot list, and a of the other", first.owners(), second.owners())
+			}
+			time.Sleep(time.Minute)
+		}
+		cut.link.noStore.Store(false)
+		time.Sleep(5 * time.Minute)
+		if all := []int{first.owners()["a"] + second.owners()["a"], first.owners()["b"] + second.owners()["b"]}; all[0] != 1 || all[1] != 1 {
+			t.Errorf("%d leases after the set can be listed again, want one of each host", all)
+		}
+	})
+}

@@ -45,6 +45,7 @@ func newRun(given *env) *run {
 
 func (r *run) run(ctx context.Context) error {
 	retry := backoff{min: r.opts.RetryMin, max: r.opts.Acquire}
+	var failing time.Time // the first of the cycles that failed since one did not
 	for ctx.Err() == nil {
 		began := r.clock.Now()
 		pause, err := r.cycle(ctx)
@@ -53,6 +54,7 @@ func (r *run) run(ctx context.Context) error {
 		switch {
 		case err == nil:
 			retry.reset()
+			failing = time.Time{}
 		case ctx.Err() != nil: // errors during a stop do not matter
 		case recreated: // the other hosts notice it, too: there is no one to hand leases to
 			r.workers.drain(nil, r.clock.Now().Add(max(0, r.opts.DrainTimeout)))
@@ -63,6 +65,12 @@ func (r *run) run(ctx context.Context) error {
 		default:
 			r.reportError("", "cycle", err)
 			pause = retry.next(err)
+			if failing.IsZero() {
+				failing = began
+			}
+			if r.clock.Now().Sub(failing) >= r.opts.Expiry { // who owns the leases is not known any more
+				r.opts.Siblings.note(r.sibling, nil)
+			}
 		}
 		_ = sleep(ctx, r.clock, pause, r.relist) // the loop's condition asks ctx
 		// This short pause merges the signals of many leases that move at once into one

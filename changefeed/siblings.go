@@ -14,7 +14,8 @@ import "sync"
 //
 // What a host is due of a set depends only on the sets before it, so that two sets cannot wait for
 // each other. Each process computes it from its own listings; where two differ, the ETags decide. Processes
-// with other sets may not agree: then a lease moves between them, at most once a minute.
+// with other sets may not agree: then a lease moves between them, at most once a minute. A set that a process
+// cannot list for Options.Expiry counts for nothing there, because its leases may have other owners by then.
 //
 // The zero value is ready. It is safe for concurrent use, and must not be copied.
 type Siblings struct {
@@ -33,7 +34,8 @@ func (s *Siblings) join() int {
 	return len(s.due) - 1
 }
 
-// note records how many leases of a set each host is due; nil for a set that is not processed.
+// note records how many leases of a set each host is due; nil for a set that is not
+// processed, or whose leases are not known.
 func (s *Siblings) note(place int, due map[hostKey]int) {
 	if s == nil {
 		return

@@ -128,8 +128,8 @@ func ago(t *time.Time) string {
 }
 
 // noSuchLease adds the command that lists the leases.
-func noSuchLease(err error) error {
-	return console.Advise(err, "feedbox leases ls lists the leases")
+func (p *program) noSuchLease(err error) error {
+	return console.Advise(err, "feedbox leases ls"+p.flag()+" lists the leases")
 }
 
 // selection is the leases that a command line names.
@@ -157,7 +157,7 @@ func (p *program) leasesVerb(limit duration, all string, cmd *cobra.Command, do 
 			if err != nil {
 				return err
 			}
-			if s.ids, s.label, err = selectLeases(ctx, o, args); err != nil {
+			if s.ids, s.label, err = p.selectLeases(ctx, o, args); err != nil {
 				return err
 			}
 			noted, err := do(ctx, cfg, o, s)
@@ -211,7 +211,7 @@ func noLeases(cfg *config.Relay) string {
 }
 
 // selectLeases returns the ids of the named leases; no names, no ids.
-func selectLeases(ctx context.Context, o *operator.Operator, names []string) (ids []string, label string, err error) {
+func (p *program) selectLeases(ctx context.Context, o *operator.Operator, names []string) (ids []string, label string, err error) {
 	if len(names) == 0 {
 		return nil, "all leases", nil
 	}
@@ -220,7 +220,7 @@ func selectLeases(ctx context.Context, o *operator.Operator, names []string) (id
 		return nil, "", err
 	}
 	for _, name := range names {
-		l, err := leaseNamed(leases, name)
+		l, err := p.leaseNamed(leases, name)
 		if err != nil {
 			return nil, "", err
 		}
@@ -233,7 +233,7 @@ func selectLeases(ctx context.Context, o *operator.Operator, names []string) (id
 }
 
 // leaseNamed finds a lease by its short name, a unique prefix of that, its range or its id.
-func leaseNamed(leases []changefeed.Lease, name string) (changefeed.Lease, error) {
+func (p *program) leaseNamed(leases []changefeed.Lease, name string) (changefeed.Lease, error) {
 	var found []changefeed.Lease
 	for _, l := range leases {
 		short := changefeed.LeaseName(l.ID)
@@ -246,7 +246,7 @@ func leaseNamed(leases []changefeed.Lease, name string) (changefeed.Lease, error
 	}
 	switch len(found) {
 	case 0:
-		return changefeed.Lease{}, noSuchLease(fmt.Errorf("there is no lease %s", cmp.Or(name, "with an empty name")))
+		return changefeed.Lease{}, p.noSuchLease(fmt.Errorf("there is no lease %s", cmp.Or(name, "with an empty name")))
 	case 1:
 		return found[0], nil
 	}
@@ -254,5 +254,5 @@ func leaseNamed(leases []changefeed.Lease, name string) (changefeed.Lease, error
 	for i, l := range found {
 		names[i] = changefeed.LeaseName(l.ID)
 	}
-	return changefeed.Lease{}, noSuchLease(fmt.Errorf("%s matches %s: give more digits", name, strings.Join(names, " or ")))
+	return changefeed.Lease{}, p.noSuchLease(fmt.Errorf("%s matches %s: give more digits", name, strings.Join(names, " or ")))
 }

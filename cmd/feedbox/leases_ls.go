@@ -52,7 +52,7 @@ removes a request when it has carried it out. A pause stays until it is resumed.
 					return err
 				}
 				if paused {
-					p.say(format, "all ranges are paused; feedbox leases resume --all resumes them")
+					p.say(format, "all ranges are paused; feedbox leases resume --all%s resumes them", p.flag())
 				}
 				p.sayOthers(ctx, format, o)
 				return leasesWhole(leases, refused, cfg.EventTTL)
@@ -90,7 +90,7 @@ func (p *program) leasesShowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				l, err := leaseNamed(leases, args[0])
+				l, err := p.leaseNamed(leases, args[0])
 				if err != nil {
 					return err
 				}

@@ -37,7 +37,7 @@ shows the events first and never moves a checkpoint ahead.`,
 		if err := p.confirm(yes, "The checkpoints of %s move to %s. %s", s.label, to, consequence); err != nil {
 			return "", err
 		}
-		return fmt.Sprintf("the owners of %s continue from %s after their current page; see feedbox leases ls", s.label, to), o.Leases.Rewind(ctx, start, s.ids...)
+		return fmt.Sprintf("the owners of %s continue from %s after their current page; see feedbox leases ls%s", s.label, to, p.flag()), o.Leases.Rewind(ctx, start, s.ids...)
 	})
 	cmd.Flags().StringVar(&to, "to", "", "beginning, now, a time (2026-01-31T08:00:00Z) or an age (2h)")
 	yesFlag(cmd, &yes)
@@ -98,7 +98,7 @@ has is sent again. The command shows how many these are before it asks.`,
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 		defer cancel()
-		return fmt.Sprintf("restart of %s from the beginning, with a new history; see feedbox leases ls", s.label), o.Leases.Restart(ctx, s.ids...)
+		return fmt.Sprintf("restart of %s from the beginning, with a new history; see feedbox leases ls%s", s.label, p.flag()), o.Leases.Restart(ctx, s.ids...)
 	})
 	yesFlag(cmd, &yes)
 	return cmd
@@ -118,7 +118,7 @@ func (p *program) leasesPauseCommand() *cobra.Command {
 		Use:   "pause LEASE... | --all",
 		Short: "Pause sending; owners keep their leases",
 	}, func(ctx context.Context, cfg *config.Relay, o *operator.Operator, s selection) (string, error) {
-		noted := s.label + " pause; unsent events can expire, see feedbox lag"
+		noted := s.label + " pause; unsent events can expire, see feedbox lag" + p.flag()
 		if !s.all {
 			return noted, o.Leases.PauseLeases(ctx, s.ids...)
 		}

@@ -87,6 +87,7 @@ func (p *program) chosen(cmd *cobra.Command, cfg *config.Relay) (*config.Relay, 
 			others = append(others, other.Cosmos.Container)
 		}
 		_, _ = fmt.Fprintf(p.errOut, "container %s; not of %s (--container)\n", one.Cosmos.Container, strings.Join(others, ", "))
+		p.container = one.Cosmos.Container // in advices: the environment of their reader may have another list
 	}
 	return one, nil
 }

@@ -66,8 +66,11 @@ func (p *program) parkedLsCommand() *cobra.Command {
 					return err
 				}
 				none := ""
-				if len(gates) == 0 && format != console.FormatJSON {
+				if len(gates) == 0 {
 					none = p.noParked(ctx, o)
+				}
+				if none != "" && p.consumer != "" && format == console.FormatJSON {
+					p.say(format, "%s", none)
 				}
 				views := make([]gateView, len(gates))
 				table := console.NewTable("KEY", "EVENTS", "REASON", "PARKED", "STATE")
@@ -155,9 +158,9 @@ func (g gateView) state() string {
 }
 
 // notParked replaces the error about a key without a gate by one with advice.
-func notParked(key string, err error) error {
+func (p *program) notParked(key string, err error) error {
 	if fault.Is(err, fault.NotFound) {
-		return console.Advise(fmt.Errorf("the key %s is not parked", key), "feedbox parked ls lists the parked keys")
+		return console.Advise(fmt.Errorf("the key %s is not parked", key), "feedbox parked ls"+p.flag()+" lists the parked keys")
 	}
 	return err
 }

@@ -62,7 +62,7 @@ consumer, and the consumer retries its key.`,
 					return console.Advise(fmt.Errorf("the corrected document cannot be sent: %s", trouble), "correct the document and repeat the command")
 				}
 				if _, err := o.Parked.Gate(ctx, args[0]); err != nil {
-					return notParked(args[0], err)
+					return p.notParked(args[0], err)
 				}
 				effect := "a relay sends the events of the key from the store"
 				if p.consumer != "" {

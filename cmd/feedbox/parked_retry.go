@@ -72,7 +72,7 @@ func intentFlags(cmd *cobra.Command, by, note *string, wait *time.Duration) {
 func (p *program) request(ctx context.Context, o *operator.Operator, key string, intent relay.Intent, wait time.Duration, f console.Format) error {
 	gate, err := o.Note(ctx, key, intent)
 	if err != nil {
-		return notParked(key, err)
+		return p.notParked(key, err)
 	}
 	return p.noted(ctx, o, key, gate, intent, wait, f)
 }
@@ -146,7 +146,7 @@ func (p *program) requestAll(ctx context.Context, o *operator.Operator, reason s
 	}
 	switch {
 	case len(gates) == 0 && reason != "":
-		return console.Advise(fmt.Errorf("no key is parked for the reason %s", reason), "feedbox parked ls shows the reasons")
+		return console.Advise(fmt.Errorf("no key is parked for the reason %s", reason), "feedbox parked ls"+p.flag()+" shows the reasons")
 	case len(gates) == 0 && p.consumer != "" && f != console.FormatJSON:
 		p.say(f, "%s", p.noParked(bounded, o))
 		return nil
@@ -190,7 +190,7 @@ func (p *program) compareStored(ctx context.Context, o *operator.Operator, key s
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, errNoAnswer)
 	defer cancel()
 	if _, err := o.Parked.Gate(ctx, key); err != nil {
-		return notParked(key, err)
+		return p.notParked(key, err)
 	}
 	c, err := o.CompareParked(ctx, key)
 	if err != nil {

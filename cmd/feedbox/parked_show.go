@@ -53,7 +53,7 @@ func (p *program) parkedShowCommand() *cobra.Command {
 				return usage(cmd, fmt.Errorf("--limit %d: give a number from 1 to 1000", limit))
 			}
 			return p.operate(cmd, false, quick, func(ctx context.Context, _ *config.Relay, o *operator.Operator) error {
-				v, err := readKey(ctx, o, args[0], limit, documents)
+				v, err := p.readKey(ctx, o, args[0], limit, documents)
 				if err != nil {
 					return err
 				}
@@ -71,10 +71,10 @@ func (p *program) parkedShowCommand() *cobra.Command {
 	return cmd
 }
 
-func readKey(ctx context.Context, o *operator.Operator, key string, limit int, documents bool) (keyView, error) {
+func (p *program) readKey(ctx context.Context, o *operator.Operator, key string, limit int, documents bool) (keyView, error) {
 	parked, err := o.ParkedKey(ctx, key, limit)
 	if err != nil {
-		return keyView{}, notParked(key, err)
+		return keyView{}, p.notParked(key, err)
 	}
 	v := keyView{gateView: newGateView(parked.Gate), Line: []eventView{}, Skipped: []skippedView{}}
 	for i, e := range parked.Line {

@@ -63,7 +63,7 @@ func (p *program) checkFirst(ctx context.Context, o *operator.Operator, key, eve
 	case fault.Is(err, fault.Conflict):
 		return console.Advise(err, "feedbox parked show "+key+p.flag())
 	default:
-		return notParked(key, err)
+		return p.notParked(key, err)
 	}
 }
 
@@ -80,7 +80,8 @@ after a processor was renamed. All relays of the earlier name must have stopped.
 name has no positions: set FEEDBOX_RELAY_START, otherwise all stored events are sent
 again.
 
-It also records the shards of FEEDBOX_SERVICEBUS_SHARDS, the last step of their change.`,
+It also records the shards of FEEDBOX_SERVICEBUS_SHARDS, the last step of their change.
+If relays have several containers, run it once for each of them, with --container.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.operate(cmd, false, quick, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {

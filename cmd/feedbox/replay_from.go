@@ -41,7 +41,7 @@ func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 				return err
 			}
 			v.Done = true
-			p.say(f.format, "noted: rewind of %d leases to %s after their current page; see feedbox lag --watch", len(rewind), v.From)
+			p.say(f.format, "noted: rewind of %d leases to %s after their current page; see feedbox lag --watch%s", len(rewind), v.From, p.flag())
 		}
 		if f.format == console.FormatJSON {
 			return console.JSON(p.out, v)

@@ -75,10 +75,10 @@ func declaresYes(t *testing.T, file string) bool {
 // An empty name, for example of a variable that is not set, is no prefix of the only lease.
 func TestEmptyNameIsNoLease(t *testing.T) {
 	leases := []changefeed.Lease{{ID: "feedboxmemory_db_coll..00-FF", Token: "-FF"}}
-	if l, err := leaseNamed(leases, ""); err == nil {
+	if l, err := new(program).leaseNamed(leases, ""); err == nil {
 		t.Errorf("an empty name is lease %s", l.ID)
 	}
-	if _, err := leaseNamed(leases, changefeed.LeaseName(leases[0].ID)[:1]); err != nil {
+	if _, err := new(program).leaseNamed(leases, changefeed.LeaseName(leases[0].ID)[:1]); err != nil {
 		t.Error(err)
 	}
 }

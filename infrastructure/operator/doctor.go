@@ -168,7 +168,7 @@ func (o *Operator) examineParked(ctx context.Context) []Finding {
 	for _, g := range gates {
 		events += g.Events
 	}
-	return []Finding{Fine("parked", "%d keys with %d events", len(gates), events).Is(FindingWarning, "feedbox parked ls")}
+	return []Finding{Fine("parked", "%d keys with %d events", len(gates), events).Is(FindingWarning, o.cfg.Command("feedbox parked ls"))}
 }
 
 // OneLine returns the text of err without line breaks.

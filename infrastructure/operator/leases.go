@@ -55,7 +55,7 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 	if paused, err := o.Leases.Paused(ctx); err != nil {
 		found = append(found, o.failed(ctx, "pause", err, PartLeases))
 	} else if paused {
-		found = append(found, Fine("pause", "all ranges are paused by an operator").Is(FindingWarning, "feedbox leases resume --all"))
+		found = append(found, Fine("pause", "all ranges are paused by an operator").Is(FindingWarning, o.cfg.Command("feedbox leases resume --all")))
 	}
 	return append(found, o.examineAge(ctx, management))
 }
@@ -73,13 +73,13 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	const check = "unsent events"
 	lags, err := o.Lags(ctx)
 	if err != nil {
-		return o.described(check, err).Is(FindingUnknown, "feedbox lag")
+		return o.described(check, err).Is(FindingUnknown, o.cfg.Command("feedbox lag"))
 	}
 	var oldest time.Duration
 	var behind int64
 	for _, l := range lags {
 		if !l.Known {
-			return Fine(check, "the lag of %s is unknown: %s", changefeed.LeaseName(l.ID), l.Error).Is(FindingUnknown, "feedbox lag")
+			return Fine(check, "the lag of %s is unknown: %s", changefeed.LeaseName(l.ID), l.Error).Is(FindingUnknown, o.cfg.Command("feedbox lag"))
 		}
 		oldest, behind = max(oldest, l.Age), behind+l.Transactions
 	}
@@ -89,7 +89,7 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 		defer cancel()
 		window = o.broker.Doctor.Window(ctx, management)
 	}
-	return judgeAge(Fine(check, "%d transactions behind, the oldest %s old; events live %s", behind, oldest.Round(time.Second), o.cfg.EventTTL), oldest, o.cfg.EventTTL, window)
+	return o.judgeAge(Fine(check, "%d transactions behind, the oldest %s old; events live %s", behind, oldest.Round(time.Second), o.cfg.EventTTL), oldest, window)
 }
 
 func (w Window) String() string {
@@ -99,19 +99,20 @@ func (w Window) String() string {
 	return fmt.Sprintf("the broker's duplicate window of %s", w.Length)
 }
 
-func judgeAge(f Finding, oldest, ttl time.Duration, window Window) Finding {
-	switch relay.LevelOf(oldest, ttl) {
+func (o *Operator) judgeAge(f Finding, oldest time.Duration, window Window) Finding {
+	watch := o.cfg.Command("feedbox lag --watch")
+	switch relay.LevelOf(oldest, o.cfg.EventTTL) {
 	case relay.Critical:
-		return f.Is(FindingFailed, "events will be lost: find out why the relay does not send (feedbox lag, feedbox leases ls), or raise FEEDBOX_EVENT_TTL and the TTL of what is stored")
+		return f.Is(FindingFailed, fmt.Sprintf("events will be lost: find out why the relay does not send (%s, %s), or raise FEEDBOX_EVENT_TTL and the TTL of what is stored", o.cfg.Command("feedbox lag"), o.cfg.Command("feedbox leases ls")))
 	case relay.Warning:
-		return f.Is(FindingWarning, "find out why the relay does not keep up: feedbox lag --watch")
+		return f.Is(FindingWarning, "find out why the relay does not keep up: "+watch)
 	case relay.Safe:
 	}
 	switch {
 	case oldest >= max(window.Length, slowDelivery):
-		return f.Is(FindingWarning, fmt.Sprintf("nothing is lost yet, but they are older than %s: what is sent again once a relay dies now reaches consumers twice; find out why the relay does not keep up: feedbox lag --watch", window))
+		return f.Is(FindingWarning, fmt.Sprintf("nothing is lost yet, but they are older than %s: what is sent again once a relay dies now reaches consumers twice; find out why the relay does not keep up: %s", window, watch))
 	case oldest >= slowDelivery:
-		return f.Is(FindingWarning, "the relay does not keep up, or waits: feedbox lag --watch shows for what")
+		return f.Is(FindingWarning, "the relay does not keep up, or waits: "+watch+" shows for what")
 	default:
 		return f
 	}

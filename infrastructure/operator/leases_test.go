@@ -54,8 +54,14 @@ func TestDoctorJudgesByAge(t *testing.T) {
 		{70 * time.Hour, hour, FindingWarning, "does not keep up"},
 		{200 * time.Hour, hour, FindingFailed, "events will be lost"},
 	} {
-		if got := judgeAge(Finding{Status: FindingOK}, c.age, 240*time.Hour, c.window); got.Status != c.status || !strings.Contains(got.Next, c.next) {
+		o := &Operator{cfg: &config.Relay{EventTTL: 240 * time.Hour}}
+		got := o.judgeAge(Finding{Status: FindingOK}, c.age, c.window)
+		if got.Status != c.status || !strings.Contains(got.Next, c.next) || strings.Contains(got.Next, "--container") {
 			t.Errorf("%s, %s: %+v, want %+v", c.age, c.window, got, c)
+		}
+		o.cfg.Cosmos.Container, o.cfg.More = "orders", []string{"invoices/l/p"}
+		if got := o.judgeAge(Finding{Status: FindingOK}, c.age, c.window); got.Next != "" && !strings.Contains(got.Next, " --container orders") {
+			t.Errorf("%s of one of several containers: %+v", c.age, got)
 		}
 	}
 }

@@ -209,7 +209,12 @@ func (h *actHandler) do(w http.ResponseWriter, r *http.Request) {
 		a.Missing = "Type " + preview.Typed + " to confirm."
 	default:
 		order.Stamp = preview.Stamp
-		started := h.page.start(h.act, h.section, order)
+		leave, refused := h.page.place(r)
+		if refused != nil {
+			h.page.refuse(w, r, refused)
+			return
+		}
+		started := h.page.start(h.act, h.section, order, leave)
 		started.wait(r.Context(), patience)
 		http.Redirect(w, r, h.page.options.Prefix+"/acts/"+started.snapshot().ID, http.StatusSeeOther)
 		return
@@ -223,6 +228,12 @@ const patience = 1500 * time.Millisecond
 
 // atOnce runs the act within the request.
 func (h *actHandler) atOnce(w http.ResponseWriter, r *http.Request, order *Order) {
+	leave, refused := h.page.place(r)
+	if refused != nil {
+		h.page.refuse(w, r, refused)
+		return
+	}
+	defer leave()
 	order.job = &job{done: make(chan struct{})}
 	if err := h.act.Do(r.Context(), order); err != nil {
 		if moved, ok := errors.AsType[*Moved](err); ok {

@@ -54,7 +54,8 @@
 // [Page.Run] bounds connections, writes and buffers, see package limit. Half of the connections
 // may be live views, and a reader may have as many of them as are free. The reader of a live view
 // is judged again each minute, and a sign-out ends those of its session. Wrong credentials have
-// a rate per address. Refusals are logged, sampled.
+// a rate per address. 16 acts may run at once, and a person may run as many of them as are free. Refusals are
+// logged, sampled.
 //
 // Goroutines: each job has one, and Close waits for them. A stream runs in its request and
 // ends with Close.

@@ -15,6 +15,9 @@ import (
 const (
 	maxJobs  = 200 // kept in memory; older ones are only in the log
 	maxLines = 200 // kept of one job
+	// maxRunning bounds the acts that run at once: each may send events or scan the store for as long as it takes.
+	// One person alone may run half of them.
+	maxRunning = 16
 )
 
 // jobs holds the latest acts of this process.
@@ -81,8 +84,13 @@ func (j *job) snapshot() Job {
 	return s
 }
 
-// start runs an act in the background and logs its start and end.
-func (p *Page) start(act Act, section Section, order *Order) *job {
+// place takes the place of a running act.
+func (p *Page) place(r *http.Request) (leave func(), refused *Refusal) {
+	return enter(r, p.places, "Too many acts", "running acts", "Wait until one of your acts has ended.")
+}
+
+// start runs an act in the background and logs its start and end. It calls leave when the act has ended.
+func (p *Page) start(act Act, section Section, order *Order, leave func()) *job {
 	j := &job{done: make(chan struct{}), state: Job{Title: act.Title, Who: order.Who, Why: order.Why, Began: time.Now(), Target: facts(order.Values)}}
 	order.job = j
 	p.jobs.mu.Lock()
@@ -100,6 +108,7 @@ func (p *Page) start(act Act, section Section, order *Order) *job {
 	}
 	p.running.Go(func() {
 		defer close(j.done)
+		defer leave()
 		record.InfoContext(p.life, "operator act started")
 		began := time.Now()
 		err := safely(func() error { return act.Do(p.life, order) })

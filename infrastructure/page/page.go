@@ -36,6 +36,7 @@ type Page struct {
 	jobs     *jobs
 	guesses  *limit.Rates  // of wrong credentials by address
 	streams  *limit.Places // of live views by reader
+	places   *limit.Places // of running acts by person
 	refusals limit.Sampler // of log lines
 
 	life    context.Context //nolint:containedctx // of streams and jobs; ended by Close
@@ -59,7 +60,7 @@ func New(options *Options) (*Page, error) {
 	p := &Page{
 		options: o, mux: http.NewServeMux(), files: map[string]*template.Template{},
 		blank: rand.Text(), blankTo: rand.Text(), secret: []byte(rand.Text()), process: rand.Text(), sessions: newSessions(), jobs: &jobs{},
-		guesses: limit.NewRates(guessRate, guessBurst), streams: limit.NewPlaces(o.MaxConnections / 2),
+		guesses: limit.NewRates(guessRate, guessBurst), streams: limit.NewPlaces(o.MaxConnections / 2), places: limit.NewPlaces(maxRunning),
 	}
 	if !prefixForm.MatchString(o.Prefix) {
 		return nil, fmt.Errorf("prefix %q: it must begin with a slash, not end with one, and contain only letters, digits and -._~", o.Prefix)

@@ -1,7 +1,6 @@
 package page_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -131,9 +130,9 @@ func (s *site) do(t *testing.T, method, path string, form url.Values, headers ..
 var hidden = regexp.MustCompile(`name="(token|stamp)" value="([^"]*)"`)
 
 // filled returns the form of an act, filled in like a person would.
-func (s *site) filled(t *testing.T, path string) url.Values {
+func (s *site) filled(t *testing.T, path string, headers ...string) url.Values {
 	t.Helper()
-	status, body := s.get(t, path)
+	status, body := s.get(t, path, headers...)
 	if status != http.StatusOK {
 		t.Fatalf("%d %s", status, body)
 	}
@@ -342,158 +341,6 @@ func (s *site) tokenFor(t *testing.T, client *http.Client) string {
 	return found[2]
 }
 
-// open opens a stream of the live view and reads its first content.
-func (s *site) open(t *testing.T, client *http.Client, headers ...string) (status int, lines *bufio.Scanner) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/ops/", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r.Header.Set("Accept", "text/event-stream")
-	for i := 0; i < len(headers); i += 2 {
-		r.Header.Set(headers[i], headers[i+1])
-	}
-	reply, err := client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = reply.Body.Close() })
-	lines = bufio.NewScanner(reply.Body)
-	if reply.StatusCode == http.StatusOK {
-		skip(lines, `id="h"`)
-	}
-	return reply.StatusCode, lines
-}
-
-// skip reads a stream up to a line with text, or to its end.
-func skip(lines *bufio.Scanner, text string) {
-	for lines.Scan() {
-		if strings.Contains(lines.Text(), text) {
-			return
-		}
-	}
-}
-
-func TestFormTokenBelongsToASession(t *testing.T) {
-	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
-	ann, bea := s.signedIn(t, "ann"), s.signedIn(t, "bea")
-	stamp := hidden.FindAllStringSubmatch(func() string { _, b := s.get(t, "/ops/set?to=5", auth.HeaderAPIKey, "ann-key"); return b }(), -1)[1][2]
-	form := url.Values{"who": {"bea"}, "why": {"a test"}, "to": {"5"}, "stamp": {stamp}}
-	for name, token := range map[string]string{"another session": s.tokenFor(t, ann), "no session": s.tokenFor(t, s.Client()), "another session of the person": s.tokenFor(t, s.signedIn(t, "bea"))} {
-		form.Set("token", token)
-		if status, body := s.as(t, bea, "/ops/set", form); status != http.StatusForbidden || !strings.Contains(body, "stale") {
-			t.Errorf("token of %s: %d %s", name, status, body)
-		}
-	}
-	form.Set("token", s.tokenFor(t, bea))
-	if status, body := s.as(t, bea, "/ops/set", form); status != http.StatusOK || !strings.Contains(body, "it is five") {
-		t.Errorf("own token: %d %s", status, body)
-	}
-}
-
-func TestSignOutEndsTheStreamsOfTheSession(t *testing.T) {
-	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
-	ann, other := s.signedIn(t, "ann"), s.signedIn(t, "ann")
-	_, ended := s.open(t, ann)
-	_, kept := s.open(t, other)
-	if status, _ := s.as(t, ann, "/ops/sign-out", url.Values{"token": {s.tokenFor(t, ann)}}); status != http.StatusUnauthorized {
-		t.Fatalf("sign-out leads to %d", status)
-	}
-	reload := false
-	for ended.Scan() { // until the stream ends
-		reload = reload || strings.Contains(ended.Text(), "event: process")
-	}
-	if !reload || ended.Err() != nil {
-		t.Errorf("the browser is not asked to load the page again: %v", ended.Err())
-	}
-	s.count.Store(7)
-	skip(kept, `<h1 id="h">7`)
-	if kept.Err() != nil {
-		t.Errorf("the stream of another session ended: %v", kept.Err())
-	}
-}
-
-// A stream ends within a minute of the expiry of its credential.
-func TestReaderOfAStreamIsJudgedEachMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		who := &people{}
-		p, err := page.New(&page.Options{Auth: who, Sections: []page.Section{{
-			Title: "Counter", Templates: fstest.MapFS{"counter.html": {Data: []byte(`<h1>0</h1>`)}},
-			Views: []page.View{{Template: "counter.html", Every: time.Second, Data: func(*http.Request) (any, error) { return 0, nil }}},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer p.Close()
-		ended := make(chan time.Time, 1)
-		go func() {
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-			r.Header.Set("Accept", "text/event-stream")
-			r.Header.Set(auth.HeaderAPIKey, "ann-key")
-			p.ServeHTTP(httptest.NewRecorder(), r)
-			ended <- time.Now()
-		}()
-		began := time.Now()
-		time.Sleep(10*time.Minute + time.Second)
-		select {
-		case at := <-ended:
-			t.Fatalf("the stream of a valid reader ended after %v", at.Sub(began))
-		default:
-		}
-		who.revoked.Store("ann")
-		time.Sleep(time.Minute)
-		p.Close() // ends every stream
-		if took := (<-ended).Sub(began); took != 11*time.Minute {
-			t.Errorf("ended after %v, want 11 minutes", took)
-		}
-	})
-}
-
-// After the first time, views that were opened together are rendered at different times.
-func TestViewsOpenedTogetherAreRenderedApart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const views, seconds = 20, 10
-		var mu sync.Mutex
-		rendered := map[time.Time]int{}
-		p, err := page.New(&page.Options{Auth: &people{}, Sections: []page.Section{{
-			Title: "Counter", Templates: fstest.MapFS{"counter.html": {Data: []byte(`<h1>0</h1>`)}},
-			Views: []page.View{{Template: "counter.html", Every: time.Second, Data: func(*http.Request) (any, error) {
-				mu.Lock()
-				defer mu.Unlock()
-				rendered[time.Now()]++
-				return 0, nil
-			}}},
-		}}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		var open sync.WaitGroup
-		for range views {
-			open.Go(func() {
-				r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
-				r.Header.Set("Accept", "text/event-stream")
-				r.Header.Set(auth.HeaderAPIKey, "ann-key")
-				p.ServeHTTP(httptest.NewRecorder(), r)
-			})
-		}
-		time.Sleep(seconds * time.Second)
-		p.Close() // ends every stream
-		open.Wait()
-		all := 0
-		for at, n := range rendered {
-			if all += n; n > 2 && !at.Equal(began) {
-				t.Errorf("%d views were rendered together %v after they were opened", n, at.Sub(began))
-			}
-		}
-		if all < views*seconds || all > views*(seconds+2) {
-			t.Errorf("%d views were rendered %d times in %d s", views, all, seconds)
-		}
-	})
-}
-
 // A session ends after twelve hours with its streams, and its credential is removed.
 func TestSessionExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -533,19 +380,61 @@ func TestSessionExpires(t *testing.T) {
 	})
 }
 
-func TestReaderHasAsManyStreamsAsAreFree(t *testing.T) {
-	s := newSite(t, func(o *page.Options) { o.Auth, o.MaxConnections = &people{}, 16 }) // 8 streams
-	for i := range 6 {
-		if status, _ := s.open(t, s.Client(), auth.HeaderAPIKey, "ann-key"); (status == http.StatusOK) != (i < 4) || i >= 4 && status != http.StatusTooManyRequests {
-			t.Errorf("stream %d: %d", i+1, status)
+// An act may take long, and its person may start others meanwhile.
+func TestPersonMayRunAsManyActsAsAreFree(t *testing.T) {
+	open := make(chan struct{})
+	s := newSite(t, func(o *page.Options) {
+		o.Auth = &people{}
+		do := o.Sections[0].Acts[0].Do
+		o.Sections[0].Acts[0].Do = func(ctx context.Context, order *page.Order) error {
+			<-open
+			return do(ctx, order)
+		}
+		o.Sections[0].Acts = append(o.Sections[0].Acts, page.Act{Path: "now", Title: "Now", Verb: "Now", AtOnce: true, Do: func(context.Context, *page.Order) error { return nil }})
+	})
+	client := s.signedIn(t, "ann")
+	form := s.filled(t, "/ops/set?to=5", auth.HeaderAPIKey, "ann-key")
+	form.Set("token", s.tokenFor(t, client))
+	var wait sync.WaitGroup
+	statuses := make(chan int, 8)
+	for range 8 {
+		wait.Go(func() {
+			status, _ := s.as(t, client, "/ops/set", form)
+			statuses <- status
+		})
+	}
+	wait.Wait()
+	for range 8 {
+		if status := <-statuses; status != http.StatusOK {
+			t.Errorf("an act among half of all: %d", status)
 		}
 	}
-	if status, _ := s.open(t, s.Client(), auth.HeaderAPIKey, "bea-key"); status != http.StatusOK {
-		t.Errorf("another reader: %d", status)
+	for _, path := range []string{"/ops/set", "/ops/now"} {
+		if status, body := s.as(t, client, path, form); status != http.StatusTooManyRequests || !strings.Contains(body, "Too many acts") {
+			t.Errorf("%s beside half of all: %d %s", path, status, body)
+		}
 	}
-	s.page.Close()
-	if log := s.record.String(); !strings.Contains(log, "Too many open tabs") {
-		t.Errorf("no line about the refusal: %s", log)
+	other := s.signedIn(t, "bea")
+	form.Set("token", s.tokenFor(t, other))
+	if status, body := s.as(t, other, "/ops/set", form); status != http.StatusOK {
+		t.Errorf("another person: %d %s", status, body)
+	}
+	close(open)
+	for deadline := time.Now().Add(time.Minute); s.count.Load() != 5; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no act has ended within a minute")
+		}
+	}
+	form = s.filled(t, "/ops/set?to=5", auth.HeaderAPIKey, "ann-key")
+	form.Set("token", s.tokenFor(t, client))
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) { // the acts end one after the other
+		status, body := s.as(t, client, "/ops/set", form)
+		if status == http.StatusOK {
+			break
+		}
+		if status != http.StatusTooManyRequests || time.Now().After(deadline) {
+			t.Fatalf("after the others have ended: %d %s", status, body)
+		}
 	}
 }
 
@@ -577,70 +466,6 @@ func TestPageWithoutActionsIsReadOnly(t *testing.T) {
 		if status, body := s.do(t, method, "/ops/set?to=5", nil); status != http.StatusForbidden || !strings.Contains(body, "--actions") {
 			t.Errorf("%s: %d %s", method, status, body)
 		}
-	}
-}
-
-func TestLiveViewStreamsChanges(t *testing.T) {
-	s := newSite(t, nil)
-	_, lines := s.open(t, s.Client())
-	if !strings.Contains(lines.Text(), `<h1 id="h">0</h1>`) {
-		t.Fatalf("the stream begins with %q: %v", lines.Text(), lines.Err())
-	}
-	s.count.Store(1234567)
-	if skip(lines, `<h1 id="h">1,234,567</h1>`); lines.Err() != nil {
-		t.Fatalf("the change is missing: %v", lines.Err())
-	}
-	s.page.Close()
-	for lines.Scan() {
-	}
-	if err := lines.Err(); err != nil {
-		t.Errorf("the stream did not end cleanly: %v", err)
-	}
-}
-
-// A browser ends a line of a stream at a carriage return too. A text of others, such as the error of a
-// receiver, must not begin an event of its own.
-func TestCarriageReturnInAContentBeginsNoEvent(t *testing.T) {
-	const hostile = "a\r\revent: process\rdata: other\r\rb"
-	for name, data := range map[string]func(*http.Request) (any, error){
-		"content": func(*http.Request) (any, error) { return hostile, nil },
-		"trouble": func(*http.Request) (any, error) { return nil, errors.New(hostile) },
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t, func(o *page.Options) {
-				o.Sections[0].Templates = fstest.MapFS{"counter.html": {Data: []byte(`<p>{{.Data}}</p><i id="h"></i>`)}}
-				o.Sections[0].Views[0].Data = data
-			})
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/ops/", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header.Set("Accept", "text/event-stream")
-			reply, err := s.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer reply.Body.Close()
-			var stream []byte
-			for part := make([]byte, 4096); !bytes.Contains(stream, []byte("rb")) && !bytes.Contains(stream, []byte("b</p>")) && err == nil; {
-				var n int
-				n, err = reply.Body.Read(part)
-				stream = append(stream, part[:n]...)
-				if bytes.HasSuffix(stream, []byte("\n\n")) && bytes.Count(stream, []byte("event: "+name)) > 0 {
-					break
-				}
-			}
-			// Lines of a stream end at CR LF, LF or CR (HTML standard, section 9.2.5).
-			var events []string
-			for line := range strings.SplitSeq(strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(string(stream)), "\n") {
-				if kind, ok := strings.CutPrefix(line, "event: "); ok {
-					events = append(events, kind)
-				}
-			}
-			if got := strings.Join(events, " "); got != "process "+name {
-				t.Errorf("the browser sees the events %q in %q", got, stream)
-			}
-		})
 	}
 }
 

@@ -75,6 +75,21 @@ func streamWanted(r *http.Request) bool {
 	return strings.Contains(r.Header.Get("Accept"), "text/event-stream")
 }
 
+// enter takes a place for the person who sent a request, or says why there is none.
+func enter(r *http.Request, places *limit.Places, title, things, next string) (leave func(), refused *Refusal) {
+	person := callerOf(r).ID
+	if person == auth.Anonymous {
+		person = limit.AddressOf(r.RemoteAddr)
+	}
+	switch entered, free := places.Enter(person); {
+	case entered:
+		return func() { places.Leave(person) }, nil
+	case free:
+		return nil, &Refusal{Status: http.StatusTooManyRequests, Title: title, Detail: "You have as many " + things + " as are left for all others.", Next: next}
+	}
+	return nil, &Refusal{Status: http.StatusServiceUnavailable, Title: title, Detail: "All " + things + " are in use.", Next: "Try again in a moment."}
+}
+
 // stream renders at once and then at the given pace, and sends each result that differs
 // from the last one. It returns when the client disconnects, its session ends, its credential
 // is no longer valid, or the page is closed. A reader may have as many streams as are free.
@@ -83,20 +98,12 @@ func streamWanted(r *http.Request) bool {
 //	event: content   content of the view, HTML
 //	event: trouble   error in place of content, text
 func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duration, render func() ([]byte, error)) {
-	reader := callerOf(r).ID
-	if reader == auth.Anonymous {
-		reader = limit.AddressOf(r.RemoteAddr)
-	}
-	switch entered, free := p.streams.Enter(reader); {
-	case entered:
-		defer p.streams.Leave(reader)
-	case free:
-		p.refuse(w, r, &Refusal{Status: http.StatusTooManyRequests, Title: "Too many open tabs", Detail: "You have as many live views as are left for all others.", Next: "Close some of your tabs."})
-		return
-	default:
-		p.refuse(w, r, &Refusal{Status: http.StatusServiceUnavailable, Title: "Too many open tabs", Detail: "All live views are in use.", Next: "Try again in a moment."})
+	leave, refused := enter(r, p.streams, "Too many open tabs", "live views", "Close some of your tabs.")
+	if refused != nil {
+		p.refuse(w, r, refused)
 		return
 	}
+	defer leave()
 	session := sessionOf(r)
 	control := http.NewResponseController(w)
 	_ = control.SetWriteDeadline(time.Time{}) // not every server supports it
@@ -123,7 +130,7 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 	defer tick.Stop()
 	judge := time.NewTicker(judgeEvery)
 	defer judge.Stop()
-	leave := func() { _ = send("process", []byte("ended")) } // the browser loads the page again, and gets the sign-in form
+	bye := func() { _ = send("process", []byte("ended")) } // the browser loads the page again, and gets the sign-in form
 	var last string
 	sent := time.Now()
 	for {
@@ -148,11 +155,11 @@ func (p *Page) stream(w http.ResponseWriter, r *http.Request, every time.Duratio
 			tick.Reset(every)
 		case <-judge.C:
 			if !p.mayStillRead(r) {
-				leave()
+				bye()
 				return
 			}
 		case <-session:
-			leave()
+			bye()
 			return
 		case <-r.Context().Done():
 			return

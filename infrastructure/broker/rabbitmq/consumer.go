@@ -28,8 +28,10 @@ type ConsumerOptions struct {
 	// Prefetch is the number of unsettled events of a queue, and of unacknowledged messages that the broker
 	// sends. A message has one event, or several if the publisher packs them (PublisherOptions.PackKeys): the
 	// consumer takes up another message while it has fewer events. Prefetch includes events of keys in backoff,
-	// so a queue stops if all of them wait. All consumers of a group must use the same value, otherwise the
-	// broker may redeliver events in a different order. Default 256, at most 65535.
+	// so a queue stops if all of them wait. All consumers of a group must use the same value, and it may be
+	// lowered only while their queues are empty, otherwise the broker may redeliver events in a different order.
+	// Slow handlers and packed messages need a lower one (Slow handlers in the documentation of the package).
+	// Default 256, at most 65535.
 	Prefetch int
 }
 
@@ -177,6 +179,9 @@ func (r *queueReceiver) end(cause error) {
 // is: it is the one that receives the message.
 const typeWakeUp = "feedbox.wakeUp"
 
+// isWakeUp reports whether a message is a wake-up. Events have a content type, and may have any action.
+func isWakeUp(kind, contentType string) bool { return kind == typeWakeUp && contentType == "" }
+
 // wake sends a message to the queue of key. It expires, because another process or a later poll sends one too.
 func (c *Consumer) wake(ctx context.Context, key string) error {
 	return c.publish(ctx, c.group.queue(Slot(key)*c.group.Queues/Slots), amqp.Publishing{
@@ -197,6 +202,8 @@ func advise(err error) handling.Advice {
 		return handling.Advice{Reason: "queue_not_found", Next: "correct Group.Name and Group.Queues, or create the queues with rabbitmq.Declare"}
 	case amqp.AccessRefused:
 		return handling.Advice{Reason: "access_refused", Next: "correct the user and the password, and permit the user to read the queues and to write to the dead-letter queue"}
+	case amqp.PreconditionFailed:
+		return handling.Advice{Reason: "unacknowledged_too_long", Next: "none if it is rare: the consumer connects again; otherwise raise consumer_timeout of the broker, or lower Prefetch while the queues are empty"}
 	case amqp.NotAllowed:
 		return handling.Advice{Reason: "not_allowed", Next: "correct the virtual host of the URL, or permit the user to access it"}
 	}

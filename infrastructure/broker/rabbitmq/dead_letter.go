@@ -151,7 +151,7 @@ func (d *DeadLetters) open(ctx context.Context, consumerName string, enough func
 			if err != nil || !ok {
 				return err
 			}
-			if m.Type == typeWakeUp { // it has expired, and is no event
+			if isWakeUp(m.Type, m.ContentType) { // it has expired, and is no event
 				if err := m.Ack(false); err != nil {
 					return err
 				}

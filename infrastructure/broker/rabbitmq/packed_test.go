@@ -245,10 +245,12 @@ func testPacked(t *testing.T, server *servers.RabbitMQ) {
 			t.Fatalf("%d messages", len(sent))
 		}
 		body := string(sent[0].Body)
-		if err := ch.PublishWithContext(t.Context(), "", "garbled.0", true, false, amqp.Publishing{
-			MessageId: sent[0].MessageId, Type: sent[0].Type, ContentType: sent[0].ContentType, DeliveryMode: amqp.Persistent, Headers: sent[0].Headers, Body: []byte(body[:len(body)/2]),
-		}); err != nil {
-			t.Fatal(err)
+		for _, kind := range []string{sent[0].Type, "feedbox.wakeUp"} { // an action may have any name
+			if err := ch.PublishWithContext(t.Context(), "", "garbled.0", true, false, amqp.Publishing{
+				MessageId: kind, Type: kind, ContentType: sent[0].ContentType, DeliveryMode: amqp.Persistent, Headers: sent[0].Headers, Body: []byte(body[:len(body)/2]),
+			}); err != nil {
+				t.Fatal(err)
+			}
 		}
 		var ledger servers.Ledger
 		var mu sync.Mutex
@@ -263,20 +265,41 @@ func testPacked(t *testing.T, server *servers.RabbitMQ) {
 		}, o)
 		letters := rabbitmq.NewDeadLetters(c.client)
 		var found []relayport.DeadLetter
-		testkit.Eventually(t, time.Minute, "the letter", func() (ok bool) {
+		testkit.Eventually(t, time.Minute, "both letters", func() (ok bool) {
 			found, _, err = letters.Read(t.Context(), "garbled:2", 10)
-			return err == nil && len(found) == 1
+			return err == nil && len(found) == 2
 		})
-		if l := found[0]; l.Reason != consumer.ReasonUndecodable || !strings.Contains(l.Description, "feedbox deadletters edit") || string(l.Body) != body[:len(body)/2] {
-			t.Errorf("letter %+v", l)
+		for _, l := range found {
+			if l.Reason != consumer.ReasonUndecodable || !strings.Contains(l.Description, "feedbox deadletters edit") || string(l.Body) != body[:len(body)/2] {
+				t.Errorf("letter %+v", l)
+			}
+			resubmit(t, letters, "garbled:2", l.ID, relayport.Resubmission{ID: "again " + l.ID, Body: []byte(body)})
 		}
-		resubmit(t, letters, "garbled:2", found[0].ID, relayport.Resubmission{ID: "again", Body: []byte(body)})
-		testkit.Eventually(t, time.Minute, "all events of the message", func() bool {
+		testkit.Eventually(t, time.Minute, "all events of both messages", func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return len(handled) == 6
+			return len(handled) == 12
 		})
 		wantEmpty(t, c, stop)
+	})
+
+	t.Run("handlers that are too slow for the broker are logged with a remedy", func(t *testing.T) {
+		c := packed(t, rabbitmq.Group{Name: "slow", Queues: 1})
+		timeout := func(milliseconds, tick int) {
+			t.Helper()
+			if _, err := server.Control(t.Context(), "eval", fmt.Sprintf("application:set_env(rabbit, consumer_timeout, %d), application:set_env(rabbit, channel_tick_interval, %d).", milliseconds, tick)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		timeout(100, 100)
+		defer timeout(1_800_000, 60_000)
+		c.publish(t, inSlot(2, 1))
+		servers.WantFirstFailure(t, func() (servers.Consumer, error) {
+			return rabbitmq.NewConsumer(c.client, c.group, func(ctx context.Context, _ *consumer.Event) error {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}, &rabbitmq.ConsumerOptions{Options: consumer.Options{Observe: func(context.Context, consumer.Outcome) {}}})
+		}, time.Minute, "unacknowledged_too_long", "timed out", "lower Prefetch")
 	})
 
 	// A message that is taken up may have more events than Prefetch has left.

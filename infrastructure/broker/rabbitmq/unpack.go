@@ -111,7 +111,7 @@ func (r *queueReceiver) take(ctx context.Context, m *amqp.Delivery) {
 func (r *queueReceiver) delivery(m *amqp.Delivery, unsettled *atomic.Int64) *handling.Delivery {
 	owned, count := r.owned, r.taken
 	return &handling.Delivery{
-		Event: event(m), Context: owned, WakeUp: m.Type == typeWakeUp,
+		Event: event(m), Context: owned, WakeUp: isWakeUp(m.Type, m.ContentType),
 		Complete: func(out consumer.Outcome) {
 			var err error
 			if unsettled.Add(-1) == 0 {

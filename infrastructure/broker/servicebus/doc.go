@@ -78,8 +78,8 @@
 //     Otherwise the events after its last checkpoint are sent again, and a new topic does not drop them.
 //  3. Wait until the subscriptions of the old topics are empty, including locked messages.
 //  4. Start a consumer for each subscription of the new topics.
-//  5. Set FEEDBOX_SERVICEBUS_SHARDS, run feedbox parked adopt, and start the relays. The command refuses
-//     while a lease has an owner.
+//  5. Set FEEDBOX_SERVICEBUS_SHARDS, run feedbox parked adopt for each container of the relays, and start
+//     them. The command refuses while a lease has an owner.
 //
 // A message whose send was not answered before step 2, and which the topic had accepted, is on two topics
 // then. The consumer's inbox drops the second one. Parked keys need nothing: their events are sent to the

@@ -81,6 +81,9 @@ func NewConsumer(client *sqs.Client, queueURL string, handler consumer.Handler, 
 // carries out the intent of an operator.
 const typeWakeUp = "feedbox.wakeUp"
 
+// isWakeUp reports whether a message is a wake-up. An event may have any action, but its body is JSON.
+func isWakeUp(e *consumer.Event) bool { return e.Action == typeWakeUp && string(e.Body) == typeWakeUp }
+
 func (c *Consumer) wake(ctx context.Context, key string) error {
 	text := func(value string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &value}

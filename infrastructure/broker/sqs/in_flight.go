@@ -53,7 +53,7 @@ func (r *run) track(working context.Context, received *types.Message) *handling.
 	r.inFlight[m] = true
 	e := event(received)
 	return &handling.Delivery{
-		Event: e, Context: m.owned, WakeUp: e.Action == typeWakeUp,
+		Event: e, Context: m.owned, WakeUp: isWakeUp(e),
 		Complete: func(out consumer.Outcome) {
 			r.mu.Lock()
 			m.settled, m.out = true, out

@@ -202,14 +202,15 @@ func TestLetterWhoseVisibilityNearlyEndsIsNotSent(t *testing.T) {
 func TestEachWakeUpIsSent(t *testing.T) {
 	t.Parallel()
 	ids := map[string]bool{}
+	var body string
 	client := sqs.New(sqs.Options{
 		Region: "eu-west-1", BaseEndpoint: aws.String("http://sqs.example"), Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), Retryer: aws.NopRetryer{}, DisableMessageChecksumValidation: true,
 		HTTPClient: roundTrip(func(r *http.Request) (*http.Response, error) {
-			var sent struct{ MessageDeduplicationID string }
+			var sent struct{ MessageDeduplicationID, MessageBody string }
 			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
 				return nil, err
 			}
-			ids[sent.MessageDeduplicationID] = true
+			ids[sent.MessageDeduplicationID], body = true, sent.MessageBody
 			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{}`)), Request: r}, nil
 		}),
 	})
@@ -225,17 +226,23 @@ func TestEachWakeUpIsSent(t *testing.T) {
 	if len(ids) != 3 || ids[""] {
 		t.Errorf("3 wake-ups have the deduplication ids %v", ids)
 	}
+	if !isWakeUp(&consumer.Event{Action: typeWakeUp, Body: []byte(body)}) {
+		t.Errorf("a message of body %q is no wake-up", body)
+	}
 }
 
 // The ids of group and deduplication are hashes of keys and event ids that SQS does not accept.
 func TestEventHasTheKeyAndTheIDOfItsMessage(t *testing.T) {
 	t.Parallel()
-	for _, m := range []relay.Message{{Key: "k", ID: "e"}, {Key: "a b", ID: "c d"}, {Key: "ключ", ID: strings.Repeat("x", idLimit+1)}, {Key: "12", ID: "34", Action: "56"}} {
+	for _, m := range []relay.Message{{Key: "k", ID: "e"}, {Key: "a b", ID: "c d"}, {Key: "ключ", ID: strings.Repeat("x", idLimit+1)}, {Key: "12", ID: "34", Action: "56"}, {Key: "k", ID: "e", Action: typeWakeUp}} {
 		m.Body = []byte(`{}`)
 		sent := entry(0, &m, "source")
 		e := event(&types.Message{Body: sent.MessageBody, MessageAttributes: sent.MessageAttributes, Attributes: map[string]string{
 			"MessageGroupId": *sent.MessageGroupId, "MessageDeduplicationId": *sent.MessageDeduplicationId,
 		}})
+		if isWakeUp(e) {
+			t.Errorf("event %q of action %q is a wake-up", m.ID, m.Action)
+		}
 		if e.Key != m.Key || e.ID != m.ID || e.Action != m.Action {
 			t.Errorf("key %q, id %q, action %q, want %q, %q and %q", e.Key, e.ID, e.Action, m.Key, m.ID, m.Action)
 		}

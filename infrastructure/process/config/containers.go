@@ -33,6 +33,14 @@ func (c *Relay) Of(name string) (*Relay, error) {
 	return nil, fmt.Errorf("the relay reads no container %q; it reads %s", name, strings.Join(names, ", "))
 }
 
+// Command returns a command with the option that makes it act on the container of c, if there are several.
+func (c *Relay) Command(command string) string {
+	if len(c.More) > 0 {
+		command += " --container " + c.Cosmos.Container
+	}
+	return command
+}
+
 // parseContainer reads DATA/LEASES/PARKED. The id of a container cannot have a slash.
 func parseContainer(entry string) (c Cosmos, ok bool) {
 	names := strings.Split(strings.TrimSpace(entry), "/")

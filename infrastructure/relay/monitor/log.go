@@ -46,7 +46,7 @@ var findings = map[string]struct{ message, next string }{
 		"two leases overlap",
 		"events of the overlap are sent twice, in no order between the two: look at both with feedbox leases ls; stop all relays of this processor, " +
 			"give FEEDBOX_PROCESSOR a new name and FEEDBOX_RELAY_START a time before the overlap began (without it all stored events are sent again), " +
-			"run feedbox parked adopt, and start them again",
+			"run feedbox parked adopt for each container, and start them again",
 	},
 }
 

@@ -52,7 +52,7 @@ type OwnedError struct{ Owner, Processor string }
 // Error implements error.
 func (e *OwnedError) Error() string {
 	return fmt.Sprintf("the parked events belong to the processor %q, not to %q: two processors must not share them. "+
-		"Give %q parked events of its own. If it replaces %q, stop all relays of %q and run feedbox parked adopt with FEEDBOX_PROCESSOR=%s",
+		"Give %q parked events of its own. If it replaces %q, stop all relays of %q and run feedbox parked adopt for each container with FEEDBOX_PROCESSOR=%s",
 		e.Owner, e.Processor, e.Processor, e.Owner, e.Owner, e.Processor)
 }
 
@@ -68,7 +68,7 @@ func (e *ShardsError) Error() string {
 		return strings.Join(shards, ",")
 	}
 	return fmt.Sprintf("the keys were divided among %s, and the configuration has %s: events of some keys would overtake earlier ones on another topic. "+
-		"Restore the configuration, or follow Changing shards in the package documentation of feedbox/infrastructure/broker/servicebus, which ends with feedbox parked adopt",
+		"Restore the configuration, or follow Changing shards in the package documentation of feedbox/infrastructure/broker/servicebus, which ends with feedbox parked adopt for each container",
 		list(e.Recorded), list(e.Configured))
 }
 

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/google/uuid"
 
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/cosmos/internal/store"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/internal/jsontext"
@@ -22,6 +24,7 @@ type Batch struct {
 	documents ContainerContext
 	key       string
 	keyMember string
+	maxKey    int
 	events    []Event // encoded by Commit, because the trace context comes from its context
 	sealed    bool    // Commit was called: a repeated Commit must send the same
 	committed bool
@@ -95,6 +98,9 @@ func (b *Batch) EmitEvent(e Event) *Batch {
 	}
 	if e.Action == "" || e.Sequence < 0 || e.Version < 0 {
 		return b.fail("emit", fmt.Errorf("the event %q needs an action, and a sequence and a version from 1 or 0 for none", e.Action))
+	}
+	if n := utf8.RuneCountInString(b.key); b.maxKey > 0 && n > b.maxKey && len(b.events) == 0 {
+		b.fail("emit", fault.New(fault.Invalid, "key_too_long", fmt.Sprintf("the key has %d characters, and the broker accepts %d: use a shorter one, or set OutboxOptions.MaxKeyLength to the limit of your broker", n, b.maxKey)))
 	}
 	if e.ID == uuid.Nil {
 		e.ID = uuid.New()

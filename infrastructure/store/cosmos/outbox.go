@@ -16,6 +16,7 @@ import (
 type Outbox struct {
 	container *azcosmos.ContainerClient
 	keyMember string
+	maxKey    int
 	options   Options
 }
 
@@ -28,6 +29,10 @@ type OutboxOptions struct {
 	// partition key path without the slash. Default "partitionKey". Any other name must also
 	// be set in the relay's event contract.
 	KeyMember string
+	// MaxKeyLength is the longest key of a batch with events, in characters: Commit refuses others with
+	// fault.Invalid (code "key_too_long"), because the relay would park their events. Default 128, the longest session
+	// id of Service Bus; negative for no limit, with other brokers.
+	MaxKeyLength int
 }
 
 // NewOutbox returns the outbox of a container.
@@ -42,7 +47,7 @@ func NewOutbox(container *azcosmos.ContainerClient, o *OutboxOptions) (*Outbox, 
 	if err != nil {
 		return nil, err
 	}
-	return &Outbox{container: container, keyMember: cmp.Or(o.KeyMember, PartitionKeyPath[1:]), options: options}, nil
+	return &Outbox{container: container, keyMember: cmp.Or(o.KeyMember, PartitionKeyPath[1:]), maxKey: cmp.Or(o.MaxKeyLength, 128), options: options}, nil
 }
 
 // Verify checks that the container exists, has the partition key of KeyMember, and lets events expire.
@@ -66,7 +71,7 @@ func (o *Outbox) Batch(key string) *Batch {
 	case key == "":
 		b.fail("batch", errors.New("the partition key is empty"))
 	default:
-		b.keyMember = o.keyMember
+		b.keyMember, b.maxKey = o.keyMember, o.maxKey
 		b.documents = newContainerContext(o.container, o.options, store.Session{})
 		b.documents.keyMember = o.keyMember
 	}

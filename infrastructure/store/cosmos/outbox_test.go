@@ -271,6 +271,27 @@ func TestEventAboveTheLimitOfTheBrokerIsRefusedAtCommit(t *testing.T) {
 	}
 }
 
+// Service Bus refuses the session of a longer key, and the relay would park it. Documents without events have no session.
+func TestKeyAboveTheLimitOfTheBrokerIsRefusedAtCommit(t *testing.T) {
+	t.Parallel()
+	w, outbox := newOutbox(t)
+	unlimited, err := cosmos.NewOutbox(w.container, &cosmos.OutboxOptions{MaxKeyLength: -1})
+	must(t, err)
+	long := strings.Repeat("ä", 128)
+	for name, b := range map[string]*cosmos.Batch{
+		"128 characters": outbox.Batch(long).Emit("E", nil), "a document alone": outbox.Batch(long+"x").Put(invoice{ID: "i"}, ""), "no limit": unlimited.Batch(long+"x").Emit("E", nil),
+	} {
+		if _, err := b.Commit(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err = outbox.Batch(long+"x").Emit("E", nil).Commit(t.Context())
+	refusal, ok := errors.AsType[*fault.Error](err)
+	if !ok || refusal.Kind != fault.Invalid || refusal.Code != "key_too_long" || !strings.Contains(err.Error(), "129 characters") || !strings.Contains(err.Error(), "MaxKeyLength") {
+		t.Errorf("129 characters: %v", err)
+	}
+}
+
 func partition(key string) azcosmos.PartitionKey { return azcosmos.NewPartitionKeyString(key) }
 
 // A Commit that failed may be called again and sends the same.

@@ -2,6 +2,7 @@ package epk
 
 import (
 	"bytes"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,6 +22,7 @@ func TestHashFollowsTheServiceBaseline(t *testing.T) {
 		{Key{Bool(true)}, "4E711127C5B5A8E4726AC6DD306A3E59"},
 		{Key{Bool(false)}, "EFE1BE91E90A3439635E0E9E37361EF2"},
 		{Key{Number(0)}, "555B95BEDAC4B1E9EC1CDC9BB0DDDE58"},
+		{Key{Number(math.Copysign(0, -1))}, "3D018BB1DF3DB27235766E81FD10406E"}, // another key than 0
 		{Key{Number(1)}, "A0CD98B339BA78A5D0CF6953B87070B0"},
 		{Key{Number(-1)}, "59938E7A936C1C5B9E3AE842BBC16839"},
 		{Key{String("")}, "B2E9366E637A71B4E710384B2F4970A0"},
