@@ -8,7 +8,7 @@ type trouble struct {
 	since    time.Time
 	failures int
 	stuck    bool      // the observer was notified
-	unread   time.Time // when reads began to fail, also those of former owners; zero: they do not
+	unread   time.Time // when reads began to fail, also those of former owners (Lease.UnreadFor); zero: they do not
 }
 
 // source is the origin of trouble. Both may have some at once.
@@ -42,7 +42,11 @@ func (d *delivery) inheritTrouble() {
 	if !before.Failing.IsZero() {
 		since = since.Add(-max(0, d.opts.Now().Sub(before.Failing)))
 	}
-	d.trouble = trouble{of: ofReads | ofHandler, since: since, failures: before.Failures, unread: since}
+	unread := d.trouble.unread
+	if unread.IsZero() && before.UnreadFor > 0 {
+		unread = d.clock.Now().Add(-before.UnreadFor)
+	}
+	d.trouble = trouble{of: ofReads | ofHandler, since: since, failures: before.Failures, unread: unread}
 }
 
 // noteFailure records a failed delivery or read. The lease changes under the same lock as
@@ -66,12 +70,15 @@ func (d *delivery) noteFailure(of source, err error) {
 	t.failures++
 	nowStuck := !t.stuck && at.Sub(t.since) >= d.opts.StuckAfter && (of == ofHandler || noReply(err) || lasts(err))
 	t.stuck = t.stuck || nowStuck
-	stuck := RangeStuck{LeaseRef: d.LeaseRef, Failures: t.failures, Since: wall.Add(-at.Sub(t.since)), Err: err}
+	unread, stuck := t.unread, RangeStuck{LeaseRef: d.LeaseRef, Failures: t.failures, Since: wall.Add(-at.Sub(t.since)), Err: err}
 	d.keeper.change(func(lease *Lease) urgency {
 		if lease.Health != Stopped {
 			lease.Health = of.health()
 		}
 		lease.Failures, lease.Error, lease.Failing = stuck.Failures, clip(err.Error(), maxErrorText), stuck.Since
+		if of == ofReads {
+			lease.UnreadFor = at.Sub(unread)
+		}
 		if first || nowStuck {
 			return soon
 		}
@@ -97,10 +104,14 @@ func (d *delivery) noteSuccess(of source) {
 		d.trouble = trouble{}
 		d.keeper.change(func(l *Lease) urgency {
 			l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
+			l.UnreadFor = 0
 			return soon
 		})
 	case was != d.trouble.of:
 		d.keeper.change(func(l *Lease) urgency {
+			if of == ofReads {
+				l.UnreadFor = 0
+			}
 			if l.Health == of.health() {
 				l.Health = d.trouble.of.health()
 			}

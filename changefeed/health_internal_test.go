@@ -27,11 +27,12 @@ func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
 	lease.Epoch = 3
 	d, c := e.owned(t, lease)
 	began := c.now
+	var unread time.Duration
 	expect := func(what string, soon bool, health Health, failures int, text string, since time.Time) {
 		t.Helper()
 		l := d.keeper.snapshot()
-		if l.Health != health || l.Failures != failures || l.Error != text || !l.Failing.Equal(since) {
-			t.Errorf("%s: the lease has %q, %d failures, %q since %s", what, l.Health, l.Failures, l.Error, l.Failing)
+		if l.Health != health || l.Failures != failures || l.Error != text || !l.Failing.Equal(since) || l.UnreadFor != unread {
+			t.Errorf("%s: the lease has %q, %d failures, %q since %s, unread for %s", what, l.Health, l.Failures, l.Error, l.Failing, l.UnreadFor)
 		}
 		if hurry := d.keeper.soon == d.keeper.version; hurry != soon {
 			t.Errorf("%s: to be written soon: %t", what, hurry)
@@ -46,12 +47,14 @@ func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
 	board.expectEvents(t, "not stuck yet")
 	c.now = c.now.Add(1)
 	d.noteFailure(ofReads, last)
+	unread = e.opts.StuckAfter
 	expect("third", true, Unread, 3, last.Error()[:maxErrorText], began)
 	board.expectEvents(t, "stuck", RangeStuck{LeaseRef: lease.ref(), Failures: 3, Since: began, Err: last})
 	d.noteFailure(ofReads, other)
 	expect("fourth", false, Unread, 4, "other", began)
 	d.noteSuccess(ofReads)
 	board.expectEvents(t, "the handler still fails")
+	unread = 0
 	expect("read again", false, Retrying, 4, "other", began)
 	d.noteSuccess(ofHandler)
 	expect("well", true, Healthy, 0, "", time.Time{})
@@ -62,7 +65,8 @@ func TestTroubleIsRecordedReportedAndCleared(t *testing.T) {
 	d.noteFailure(ofReads, errTest)
 	expect("again", true, Unread, 1, errTest.Error(), c.now)
 	d.noteSuccess(ofReads)
-	d.due = c.now.Add(-45 * time.Second) // trouble begins with the first read without a reply, not with its report
+	unread = 45 * time.Second
+	d.due = c.now.Add(-unread) // trouble begins with the first read without a reply, not with its report
 	d.noteFailure(ofReads, errTest)
 	expect("without a reply", true, Unread, 1, errTest.Error(), d.due)
 	d.due = time.Time{}
@@ -80,9 +84,10 @@ func TestSessionInheritsTrouble(t *testing.T) {
 		lease Lease
 		want  trouble
 	}{
-		"it failed":                     {Lease{Health: Retrying, Failing: now.Add(-30 * time.Second), Failures: 3}, trouble{of: ofReads | ofHandler, since: now.Add(-30 * time.Second), unread: now.Add(-30 * time.Second), failures: 3}},
-		"since when is not known":       {Lease{Health: Retrying, Failures: 3}, trouble{of: ofReads | ofHandler, since: now, unread: now, failures: 3}},
-		"by a clock that is ahead":      {Lease{Health: Stopped, Failing: now.Add(time.Hour), Failures: 1}, trouble{of: ofReads | ofHandler, since: now, unread: now, failures: 1}},
+		"it failed":                     {Lease{Health: Retrying, Failing: now.Add(-30 * time.Second), Failures: 3}, trouble{of: ofReads | ofHandler, since: now.Add(-30 * time.Second), failures: 3}},
+		"it was not read":               {Lease{Health: Retrying, Failing: now.Add(-time.Hour), UnreadFor: time.Minute, Failures: 3}, trouble{of: ofReads | ofHandler, since: now.Add(-time.Hour), unread: now.Add(-time.Minute), failures: 3}},
+		"since when is not known":       {Lease{Health: Retrying, Failures: 3}, trouble{of: ofReads | ofHandler, since: now, failures: 3}},
+		"by a clock that is ahead":      {Lease{Health: Stopped, Failing: now.Add(time.Hour), Failures: 1}, trouble{of: ofReads | ofHandler, since: now, failures: 1}},
 		"an operator wants another try": {Lease{}, trouble{of: ofHandler}},
 	} {
 		_, e := newFaultyStore(t)

@@ -173,7 +173,7 @@ func (l *RangeLag) measure(ctx context.Context, feed Feed, now func() time.Time)
 // measureFrom adds the changes after a position. One item is enough, because EndLSN gives the
 // number of changes. A range that split is measured by its parts.
 func (l *RangeLag) measureFrom(ctx context.Context, feed Feed, now func() time.Time, at RangeToken) error {
-	page, err := feed.Read(ctx, ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: 1})
+	page, err := readPastOthers(ctx, feed, &at)
 	if split, ok := errors.AsType[*SplitError](err); ok && len(split.Children) > 1 {
 		for _, child := range split.Children {
 			if err := l.measureFrom(ctx, feed, now, RangeToken{Range: child, Continuation: at.Continuation, Since: at.Since}); err != nil {
@@ -189,16 +189,27 @@ func (l *RangeLag) measureFrom(ctx context.Context, feed Feed, now func() time.T
 	if ahead := page.behind(max(l.Reached, l.LSN, l.Delivered)); ahead != nil {
 		return ahead
 	}
-	if len(page.Items) == 0 && !page.CaughtUp && page.Continuation != "" && page.Continuation != at.Continuation {
-		// The page had only documents of other ranges: measure from its end.
-		return l.measureFrom(ctx, feed, now, RangeToken{Range: at.Range, Continuation: page.Continuation})
-	}
 	if len(page.Items) > 0 {
 		first := &page.Items[0]
 		l.add(transactions(feed, max(1, page.EndLSN-(first.LSN-1))), first.Time(), now())
 	}
 	l.withhold(page, now())
 	return nil
+}
+
+// readPastOthers returns the first page after a position that has items or ends the feed, and moves the
+// position to the page's beginning. Pages before have only deletes, or documents of other ranges. There
+// may be many, so each is larger than the one before.
+func readPastOthers(ctx context.Context, feed Feed, at *RangeToken) (*Page, error) {
+	const largest = 1000
+	for most := 1; ; most = min(8*most, largest) {
+		page, err := feed.Read(ctx, ReadRequest{Range: at.Range, Continuation: at.Continuation, Since: at.Since, MaxItems: most})
+		if err != nil || len(page.Items) > 0 || page.CaughtUp || page.Continuation == "" || page.Continuation == at.Continuation {
+			return page, err
+		}
+		at.Continuation, at.Since = page.Continuation, time.Time{}
+		release(page)
+	}
 }
 
 // measureInPause measures the lag at intervals until stop is called, because nothing is read in a

@@ -96,7 +96,10 @@ type Lease struct {
 	Failures int       // consecutive failures of the delivery that is retried
 	Error    string    // the last one
 	Failing  time.Time // start of the failure
-	Ahead    Ahead     // what is done after the checkpoint
+	// UnreadFor is for how long no owner could read the range, as of the last failure. It is a duration,
+	// because the clocks of two owners are not compared.
+	UnreadFor time.Duration
+	Ahead     Ahead // what is done after the checkpoint
 
 	Request Request // an operator's request to the owner
 

@@ -168,6 +168,7 @@ func decodeLease(r Record) (Lease, error) {
 		}
 		l.LSN, l.ChangeTime = 0, 0 // of our last checkpoint, not of theirs
 		l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
+		l.UnreadFor = 0
 	}
 	if !l.foreign { // an operator's write keeps the signature
 		delete(p, propSigned)

@@ -157,6 +157,7 @@ func (l *Lease) ownProperties() []property {
 		{"health", &l.Health},
 		{"failures", &l.Failures},
 		{"lastError", &l.Error},
+		{"unreadFor", &l.UnreadFor},
 		{"failingSince", &l.Failing},
 		{"ahead", &l.Ahead},
 		{"paused", &l.Request.Paused},

@@ -31,6 +31,11 @@ func (l *lister) checkSource(ctx context.Context) error {
 	if known && began.Sub(l.checked) < l.opts.Expiry {
 		return nil
 	}
+	if known { // a takeover waits for this
+		timed, cancel := context.WithTimeout(ctx, l.opts.Expiry/4)
+		defer cancel()
+		ctx = timed
+	}
 	source, ids, err := identify(ctx, l.feed, l.opts.Processor, l.opts.LeasePrefixHost)
 	switch {
 	case err != nil && known:

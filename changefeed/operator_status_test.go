@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -65,7 +66,7 @@ func TestOperatorLagFollowsTheFeedsReplies(t *testing.T) {
 			return &changefeed.Page{}, nil
 		}, none, ""},
 		"behind a page of others": {func(req changefeed.ReadRequest, _ int) (*changefeed.Page, error) {
-			if req.Range != changefeed.FullRange() || req.MaxItems != 1 {
+			if req.Range != changefeed.FullRange() || req.MaxItems != 1 && req.Continuation != `"7"` {
 				return nil, fmt.Errorf("a read of %+v", req)
 			}
 			if req.Continuation == `"5"` {
@@ -182,6 +183,44 @@ func TestLagReadsPastPagesOfOtherRanges(t *testing.T) {
 			t.Errorf("lags %+v, error %v; want 3 transactions", lags, err)
 		}
 	})
+}
+
+// A feed may have many documents of other leases, or deletes, before the first change of a range.
+func TestLagReadsPastManyForeignDocumentsInFewPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		a := w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		a.stop()
+		feed := &foreignFirst{Feed: w.feed, foreign: 10_000}
+		lags, err := changefeed.NewOperator(feed, w.store, nil).Lag(t.Context())
+		if err != nil || len(lags) != 1 || !lags[0].Known || lags[0].Transactions != 3 {
+			t.Errorf("lags %+v, error %v; want 3 transactions", lags, err)
+		}
+		if feed.reads > 50 || feed.most > 1 {
+			t.Errorf("%d reads, %d pages in memory at once; want a few, and one", feed.reads, feed.most)
+		}
+	})
+}
+
+// foreignFirst has a change after many documents that are not of the range.
+type foreignFirst struct {
+	changefeed.Feed
+	foreign, reads, lent, most int
+}
+
+func (f *foreignFirst) Read(_ context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	var at int
+	_, _ = fmt.Sscanf(req.Continuation, `"%d"`, &at)
+	f.reads++
+	f.lent++
+	f.most = max(f.most, f.lent)
+	page := change(int64(f.foreign+1), "k")
+	if at < f.foreign {
+		page = &changefeed.Page{Continuation: fmt.Sprintf("%q", strconv.Itoa(min(at+req.MaxItems, f.foreign)))}
+	}
+	page.EndLSN, page.Release = int64(f.foreign+3), func() { f.lent-- }
+	return page, nil
 }
 
 // emptyPageFirst replies with an empty page, and with documents after its position.

@@ -343,3 +343,37 @@ func TestHandlerTimeoutIsRetriedByTheSameHost(t *testing.T) {
 		}
 	})
 }
+
+// Documents that can be neither handled nor dead-lettered stop only their own keys, also if each attempt takes long.
+func TestSilentDeadLettersDelayNoOtherHeldKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var well atomic.Bool
+		handled := make(chan time.Time, 1)
+		handler := changefeed.Each(func(_ context.Context, item changefeed.Item) error {
+			switch {
+			case strings.Contains(string(item.Raw), "bad"):
+				return changefeed.Refuse(errors.New("bad"))
+			case !well.Load():
+				return errors.New("waits")
+			}
+			handled <- time.Now()
+			return nil
+		})
+		silent := func(ctx context.Context, _ changefeed.DeadLetter) error {
+			_ = pause(ctx, 30*time.Second)
+			return errors.New("no answer")
+		}
+		w.start("a", handler, &changefeed.Options{MaxAttempts: 1, DeadLetter: silent, RetryMax: 5 * time.Second})
+		w.feed.Put(memfeed.Document{Key: "other", ID: "waits"})
+		for i := range 20 {
+			w.feed.Put(memfeed.Document{Key: fmt.Sprint("bad", i), ID: fmt.Sprint("bad", i)})
+		}
+		time.Sleep(time.Minute)
+		well.Store(true)
+		began := time.Now()
+		if took := (<-handled).Sub(began); took > 75*time.Second {
+			t.Errorf("the other key waited for %s after its trouble had ended", took)
+		}
+	})
+}

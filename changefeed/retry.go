@@ -82,8 +82,8 @@ func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
 }
 
 // retryKeys applies the poison policy to a dead item of the first key, or passes some items
-// of the first keys to the handler again. It returns true after the former: thousands of
-// keys may be dead at once, and nothing else has changed.
+// of the first keys to the handler again. It returns true after the former has succeeded:
+// thousands of keys may be dead at once, and nothing else has changed.
 func (f *flow) retryKeys(keys []*heldKey) bool {
 	var batch []Item
 	var taken []int // items of each key
@@ -97,8 +97,7 @@ func (f *flow) retryKeys(keys []*heldKey) bool {
 	if i := keys[0].firstDead(); i >= 0 {
 		it := keys[0].items[i]
 		f.mu.Unlock()
-		f.applyPolicy(keys[0], i, it)
-		return true
+		return f.applyPolicy(keys[0], i, it)
 	}
 	for _, h := range keys {
 		n := f.retryCount(h, f.budget-len(batch))
@@ -189,7 +188,7 @@ func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
 
 // applyPolicy applies the poison policy to item i of a key. Only the goroutine of retry
 // removes items of a key.
-func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) {
+func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (applied bool) {
 	o := &f.opts
 	letter := DeadLetter{
 		LeaseRef: f.LeaseRef, ID: it.id, Key: it.item.Key, LSN: it.item.LSN,
@@ -204,21 +203,24 @@ func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) {
 		f.halt()
 		f.markStopped(letter.Err)
 	case PoisonDeadLetter:
+		began := f.clock.Now()
 		if err := f.deadLetter(letter); err != nil {
 			f.mu.Lock()
-			h.due = f.clock.Now().Add(h.backoff.next(err))
+			now := f.clock.Now()
+			h.due = now.Add(h.backoff.next(err))
 			if it.waited { // retry it: the handler may succeed by now
 				h.items[i].dead, h.items[i].waited = false, false
 			}
+			f.restDead(now.Add(now.Sub(began)))
 			f.mu.Unlock()
 			f.report(fmt.Errorf("dead letter: %w", err))
-			return
+			return false
 		}
 	case PoisonSkip:
 	}
 	notify(f.obs.DocumentPoisoned, DocumentPoisoned{letter, o.Poison})
 	if o.Poison == PoisonStop {
-		return
+		return true
 	}
 	f.mu.Lock()
 	f.window.finishHeld(it.page, &it.item)
@@ -226,4 +228,15 @@ func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) {
 	f.progressed(h)
 	f.mu.Unlock()
 	f.report(nil)
+	return true
+}
+
+// restDead makes no key with a dead item due before until. So dead letters that take long and fail, however
+// many, leave half of the time to other keys. Called with mu.
+func (f *flow) restDead(until time.Time) {
+	for _, h := range f.held {
+		if h.firstDead() >= 0 && h.due.Before(until) {
+			h.due = until
+		}
+	}
 }

@@ -115,6 +115,30 @@ func TestSilentReadsMoveTheLeaseOfAFailingHandler(t *testing.T) {
 	})
 }
 
+// The handlers have failed for hours when the lease moves to a host that has never read the feed. It has nothing
+// to do with those hours.
+func TestSilentHostKeepsNoLeaseForAFormerFailureOfHandlers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		failing := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return errors.New("the broker is down") })
+		first := w.start("first", failing, nil)
+		eventually(t, time.Minute, "owned", func() bool { return w.owners()["first"] == 1 })
+		w.put(1, 1)
+		time.Sleep(2 * time.Hour)
+		feed := &mute{Feed: w.feed}
+		feed.silent.Store(true)
+		stop := w.run(feed, failing, &changefeed.Options{})
+		defer stop()
+		time.Sleep(time.Minute)
+		first.stop()
+		eventually(t, time.Minute, "taken by the silent host", func() bool { return w.owners()["a"] == 1 })
+		w.start("third", failing, nil)
+		if took := eventually(t, 3*time.Hour, "moved", func() bool { return w.owners()["third"] == 1 }); took > 3*time.Minute { // the third host is known after a minute
+			t.Errorf("the silent host kept the lease for %s", took)
+		}
+	})
+}
+
 // The lag is unknown, and the owner tries again with a fresh session, at growing intervals.
 func TestSilentReadsOfTheOnlyHostAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

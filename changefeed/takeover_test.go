@@ -40,6 +40,37 @@ func crashAndTakeOver(t *testing.T) {
 	w.got.ordered(t)
 }
 
+// nameless is a feed that stops to answer which container it is of.
+type nameless struct {
+	changefeed.Feed
+	silent atomic.Bool
+}
+
+func (f *nameless) Source(ctx context.Context) (changefeed.Source, error) {
+	if f.silent.Load() {
+		<-ctx.Done()
+		return changefeed.Source{}, context.Cause(ctx)
+	}
+	return f.Feed.Source(ctx)
+}
+
+// A takeover needs the lease store only.
+func TestTakeoverWaitsForNoFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 8)
+		first := w.start("first", nil, nil)
+		feed := &nameless{Feed: w.feed}
+		stop := w.run(feed, w.got, &changefeed.Options{})
+		defer stop()
+		eventually(t, 10*time.Second, "shared", func() bool { o := w.owners(); return o["first"] == 4 && o["a"] == 4 })
+		time.Sleep(3 * time.Minute)
+		feed.silent.Store(true)
+		time.Sleep(time.Minute)
+		first.crash()
+		eventually(t, 20*time.Second+12*time.Second, "the other host owns all", func() bool { return w.owners()["a"] == 8 })
+	})
+}
+
 // A host that cannot reach the lease store stops before another host may have acquired its
 // lease, and its handler's context ends in time.
 func TestHostWithoutLeaseStoreFencesItself(t *testing.T) {

@@ -178,6 +178,7 @@ func applyRequest(l *Lease) urgency {
 		l.Ahead.Held[i].Refusals = 0
 	}
 	l.Health, l.Error, l.Failures, l.Failing = Healthy, "", 0, time.Time{}
+	l.UnreadFor = 0
 	l.Request.Rewind, l.Request.History, l.Request.Retry = nil, "", false
 	return now
 }

@@ -90,13 +90,13 @@ func TestWorkerReleasesLeaseIfDeadlinePassesBeforeTheOrder(t *testing.T) {
 func TestRewindAndRetryResetTheRecord(t *testing.T) {
 	l := Lease{
 		Continuation: `"9"`, LSN: 9, ChangeTime: 90, Delivered: 12, Ahead: Ahead{LSN: 12, Held: []HeldKey{{LSN: 10, ID: "a", Refusals: 2}}},
-		Health: Stopped, Failures: 3, Error: "bad", Failing: time.Unix(1, 0), Request: Request{Retry: true, Rewind: &RangeToken{Since: time.Unix(5, 0)}},
+		Health: Stopped, Failures: 3, Error: "bad", Failing: time.Unix(1, 0), UnreadFor: time.Hour, Request: Request{Retry: true, Rewind: &RangeToken{Since: time.Unix(5, 0)}},
 	}
 	applyRequest(&l)
 	if l.Continuation != "" || !l.Since.Equal(time.Unix(5, 0)) || l.LSN != 0 || l.ChangeTime != 0 || l.Delivered != 0 || l.Ahead.LSN != 0 || l.Ahead.Held != nil {
 		t.Errorf("%+v still has the previous position", l)
 	}
-	if l.Health != Healthy || l.Failures != 0 || l.Error != "" || !l.Failing.IsZero() || !l.Request.equal(Request{}) {
+	if l.Health != Healthy || l.Failures != 0 || l.Error != "" || !l.Failing.IsZero() || l.UnreadFor != 0 || !l.Request.equal(Request{}) {
 		t.Errorf("%+v still has the failure or the request", l)
 	}
 }

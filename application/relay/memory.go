@@ -163,6 +163,7 @@ func (m *memory) setParked(key string, parked bool) {
 	}
 }
 
+// parkedKeys returns the keys that may be parked. They are not pending until parkFollowers finds a gate open.
 func (m *memory) parkedKeys(p *page) (keys []*keyState) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -171,6 +172,7 @@ func (m *memory) parkedKeys(p *page) (keys []*keyState) {
 	}
 	for i := range p.keys {
 		if _, parked := m.parked[m.hash(p.keys[i].name)]; parked {
+			p.keys[i].gated = true
 			keys = append(keys, &p.keys[i])
 		}
 	}

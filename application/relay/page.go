@@ -33,6 +33,7 @@ type keyState struct {
 	messages []Message   // in the order of the feed, those of a transaction by sequence
 	sendable int         // messages before the first that cannot be sent
 	sent     int         // messages accepted by the broker
+	gated    bool        // its gate may be closed
 	parked   bool        // all of them were parked instead
 	accepted int         // messages accepted by the last send
 	err      error       // why messages[sent] was not accepted
@@ -42,7 +43,7 @@ type keyState struct {
 }
 
 // pending reports whether the key has messages to send and has not failed.
-func (k *keyState) pending() bool { return !k.parked && k.sent < k.sendable && k.err == nil }
+func (k *keyState) pending() bool { return !k.gated && k.sent < k.sendable && k.err == nil }
 
 // decode decodes a document. An event that has no id gets one derived from the document, the
 // same on every attempt.

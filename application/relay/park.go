@@ -12,10 +12,16 @@ import (
 	"feedbox/domain/fault"
 )
 
-// parkFollowers parks the events of parked keys. A key whose gate turns out to be open is left
-// for publish.
-func (r *Relay) parkFollowers(ctx context.Context, p *page) {
-	for _, k := range r.memory.parkedKeys(p) {
+// parkFollowers parks the events of parked keys. It reports whether it has found an open gate: that key is
+// left for publish. A store that does not answer, or is busy, is asked once and not for each key, because
+// the caller waits.
+func (r *Relay) parkFollowers(ctx context.Context, p *page, keys []*keyState) (opened bool) {
+	var away error
+	for _, k := range keys {
+		if away != nil {
+			k.err = notParked(k, away)
+			continue
+		}
 		events := make([]ParkedEvent, len(k.messages))
 		for n := range k.messages {
 			m := &k.messages[n]
@@ -29,10 +35,19 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page) {
 			r.notifyParked(ctx, events, done)
 		case errors.Is(err, ErrGateOpen):
 			r.memory.setParked(k.name, false)
+			k.gated, opened = false, true
 		default:
-			k.err = &Error{Class: Outage, Reason: "not_parked", Err: fmt.Errorf("park events of key %q: %w", k.name, err)}
+			k.err = notParked(k, err)
+			if unanswered(err) || fault.Is(err, fault.Throttled) {
+				away = err
+			}
 		}
 	}
+	return opened
+}
+
+func notParked(k *keyState, err error) *Error {
+	return &Error{Class: Outage, Reason: "not_parked", Err: fmt.Errorf("park events of key %q: %w", k.name, err)}
 }
 
 // DeadLetter is an event that used up its attempts, or waited too long.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -253,6 +254,47 @@ func TestFailedParkIsOutage(t *testing.T) {
 	if failed := r.Handle(t.Context(), relay.Ownership{}, changes("b b1 1")); failed != nil || len(b.got["b"]) != 1 || len(b.got["a"]) != 0 {
 		t.Errorf("published %v, failed %v; want b alone once the store answers that its gate is open", b.got, failed)
 	}
+}
+
+// silentLot answers no request to park within a while.
+type silentLot struct{ *parkedtest.Memory }
+
+func (silentLot) Park(context.Context, string, []relay.ParkedEvent, *relay.Closing) (relay.ParkResult, error) {
+	time.Sleep(10 * time.Second)
+	return relay.ParkResult{}, fault.New(fault.Unavailable, "", "no answer")
+}
+
+// Keys that can be neither sent nor parked stop only themselves, however many they are.
+func TestSilentStoreOfParkedEventsDelaysNoOtherKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem, began := parkedtest.NewMemory(), time.Now()
+		b := &broker{}
+		sent := map[string]time.Duration{}
+		r := newRelay(t, publisherFunc(func(groups []relay.Group) error {
+			for _, g := range groups {
+				sent[strings.Clone(g.Key)] = time.Since(began)
+			}
+			return b.Publish(t.Context(), groups)
+		}), withParked(silentLot{mem}, relay.Options{}))
+		var lines []string
+		for i := range 20 {
+			key := fmt.Sprintf("parked%d", i)
+			if _, err := mem.Park(t.Context(), key, []relay.ParkedEvent{{ID: "e0", Key: key}}, &relay.Closing{Event: "e0"}); err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, fmt.Sprintf("%s e%d 1", key, i))
+		}
+		failed := r.Handle(t.Context(), relay.Ownership{}, changes(append(lines, "other o1 1")...))
+		if at, ok := sent["other"]; !ok || at > 0 || len(sent) != 1 {
+			t.Errorf("sent %v, want the key that is not parked alone, at once", sent)
+		}
+		if took := time.Since(began); len(failed) != 20 || took > 10*time.Second {
+			t.Errorf("%d events failed after %s, want all of parked keys after one request without an answer", len(failed), took)
+		}
+		if last := failed[19].Err; relay.ReasonOf(last) != "not_parked" || !strings.Contains(last.Error(), "parked19") {
+			t.Errorf("the last key failed with %v", last)
+		}
+	})
 }
 
 func TestParkFailsWithoutStore(t *testing.T) {

@@ -88,8 +88,11 @@ func (r *Relay) Handle(ctx context.Context, o Ownership, changes []Change) []Fai
 	if err != nil {
 		p.failAll(err)
 	} else {
-		r.parkFollowers(ctx, p)
-		r.publish(ctx, p)
+		followers := r.memory.parkedKeys(p)
+		r.publish(ctx, p) // first, because the store of parked events may not answer
+		if r.parkFollowers(ctx, p, followers) {
+			r.publish(ctx, p)
+		}
 	}
 	notify(ctx, r.opts.Observer.Handled, Summary{Resent: p.resent, First: first, Oldest: p.oldest()})
 	r.memory.remember(in, p)

@@ -116,7 +116,7 @@ func measureLag(ctx context.Context, o *operator.Operator) (lagView, error) {
 		v.Retention = "unknown"
 	}
 	for _, r := range measured.Ranges {
-		if r.State != changefeed.LeaseLive {
+		if r.State != changefeed.LeaseLive && r.State != changefeed.LeaseSplit {
 			continue
 		}
 		var behind *int64

@@ -40,7 +40,7 @@ func (r Range) Condition(now time.Time) (Condition, time.Duration) {
 		return Silent, r.Silent
 	case health == changefeed.Stopped:
 		return Stopped, since(r.Failing, now)
-	case r.Owner == "" && r.State == changefeed.LeaseLive:
+	case r.Owner == "" && (r.State == changefeed.LeaseLive || r.State == changefeed.LeaseSplit): // a pending child is part of its parent
 		return Free, 0
 	case health == changefeed.Unread:
 		return Unread, since(r.Failing, now)

@@ -63,7 +63,7 @@ func (o *Operator) NewSnapshot(at time.Time, leases []changefeed.Lease, paused b
 		case r.Lag.Known:
 			s.Behind += r.Lag.Transactions
 			s.Oldest = max(s.Oldest, r.Lag.Age)
-		case l.State == changefeed.LeaseLive:
+		case l.State == changefeed.LeaseLive, l.State == changefeed.LeaseSplit: // nobody reads a split lease until it is completed
 			s.Unknown++
 		}
 		s.Ranges = append(s.Ranges, r)

@@ -259,6 +259,7 @@ func TestConditionOfRange(t *testing.T) {
 	}{
 		"owned":                    {Range{Lease: owned}, Healthy},
 		"no owner":                 {Range{Lease: changefeed.Lease{State: changefeed.LeaseLive}}, Free},
+		"split, not completed":     {Range{Lease: changefeed.Lease{State: changefeed.LeaseSplit}}, Free},
 		"paused":                   {Range{Lease: requested}, Paused},
 		"all paused":               {Range{Lease: owned, Paused: true}, Paused},
 		"stopped, all paused":      {Range{Lease: stopped, Paused: true}, Stopped},
@@ -287,6 +288,16 @@ func TestNothingIsProvedOfARangeWithoutALease(t *testing.T) {
 	}
 	if handled := o.NewSnapshot(time.Now(), []changefeed.Lease{left}, false, lags).Handled(); !handled.IsZero() {
 		t.Errorf("no lease covers 1F-FF, and all before %s counts as handled", handled)
+	}
+}
+
+// If all relays end in the middle of a split, nobody reads the range, and nothing measures its lag.
+func TestLagOfASplitThatIsNotCompletedIsUnknown(t *testing.T) {
+	o := &Operator{cfg: &config.Relay{EventTTL: time.Hour}}
+	parent := changefeed.Lease{ID: "parent", State: changefeed.LeaseSplit, Range: changefeed.FullRange()}
+	child := changefeed.Lease{ID: "child", State: changefeed.LeasePending, Range: changefeed.FeedRange{Min: "", Max: "1F"}}
+	if s := o.NewSnapshot(time.Now(), []changefeed.Lease{parent, child}, false, nil); s.Unknown != 1 {
+		t.Errorf("the lag of %d ranges is unknown, want that of the range that is split", s.Unknown)
 	}
 }
 

@@ -152,14 +152,19 @@ func (s *Store) queryAt(ctx context.Context, position *string, what string, key 
 	return nil
 }
 
-// parked returns the parked events of key, by id.
-func (s *Store) parked(ctx context.Context, key string) (map[string]relay.ParkedEvent, error) {
-	there := make(map[string]relay.ParkedEvent)
-	err := s.query(ctx, "list parked events of key "+key, s.partition(key), "SELECT * FROM c WHERE c.type = @type", typeParkedEvent, func(raw []byte) error {
+// parkedAmong returns those of the events that are parked, by id. It reads no others, because a key may
+// have more than fit into memory.
+func (s *Store) parkedAmong(ctx context.Context, key string, events []relay.ParkedEvent) (map[string]relay.ParkedEvent, error) {
+	there, ids := make(map[string]relay.ParkedEvent), make([]string, len(events))
+	for i := range events {
+		ids[i] = events[i].ID
+	}
+	const query = "SELECT * FROM c WHERE c.type = @type AND ARRAY_CONTAINS(@ids, c.id)"
+	err := s.query(ctx, "find parked events of key "+key, s.partition(key), query, typeParkedEvent, func(raw []byte) error {
 		e, _, err := decodeParked(raw)
 		e.Key = key
 		there[e.ID] = e
 		return err
-	})
+	}, azcosmos.QueryParameter{Name: "@ids", Value: ids})
 	return there, err
 }

@@ -79,7 +79,7 @@ func (s *Store) Park(ctx context.Context, key string, events []relay.ParkedEvent
 	ctx, cancel := context.WithTimeout(ctx, parkTimeout)
 	defer cancel()
 	var done relay.ParkResult
-	var there map[string]relay.ParkedEvent // the parked events; nil = not known
+	var there map[string]relay.ParkedEvent // those of events that are parked; nil = not known
 	var err error
 	for range parkTries {
 		var gate relay.Gate
@@ -110,7 +110,7 @@ func (s *Store) Park(ctx context.Context, key string, events []relay.ParkedEvent
 		case err == nil:
 			return done, nil
 		case errors.Is(err, errParkedAlready) && there == nil:
-			if there, err = s.parked(ctx, key); err != nil {
+			if there, err = s.parkedAmong(ctx, key, events); err != nil {
 				return done, err
 			}
 		case errors.Is(err, errParkedAlready), !changedMeanwhile(err):

@@ -1,7 +1,9 @@
 package parked_test
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -27,10 +29,12 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// wire passes requests on. It can lose the answer to the next transaction.
+// wire passes requests on, and counts the bytes of the answers to queries. It can lose the answer to the
+// next transaction.
 type wire struct {
-	next *http.Client
-	lose atomic.Bool
+	next    *http.Client
+	lose    atomic.Bool
+	queried atomic.Int64
 }
 
 // Do implements policy.Transporter.
@@ -39,6 +43,12 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	if err == nil && isBatch(r) && w.lose.CompareAndSwap(true, false) {
 		_ = reply.Body.Close()
 		return nil, http.ErrHandlerTimeout
+	}
+	if err == nil && isQuery(r) {
+		body, readErr := io.ReadAll(reply.Body)
+		w.queried.Add(int64(len(body)))
+		reply.Body = io.NopCloser(bytes.NewReader(body))
+		return reply, readErr
 	}
 	return reply, err
 }
@@ -160,6 +170,25 @@ func TestParkingIsRepeatable(t *testing.T) {
 	must(t, err)
 	if g, gateErr := store.Gate(t.Context(), "k"); len(got) != 2 || gateErr != nil || g.Events != 2 {
 		t.Errorf("%d events, gate %+v, %v; want two", len(got), g, gateErr)
+	}
+}
+
+// A key may have more parked events than memory, and a restart of the feed from its beginning parks each again.
+func TestParkingAgainReadsOnlyTheNamedEvents(t *testing.T) {
+	store, w := newStore(t)
+	var events []relay.ParkedEvent
+	for i := range 100 {
+		events = append(events, parkedEvent(fmt.Sprintf("e%03d", i), []byte(`{"text":"`+strings.Repeat("x", 10_000)+`"}`)))
+	}
+	closing := &relay.Closing{Event: "e000"}
+	parkAt(t, store, "k", closing, events...)
+	w.queried.Store(0)
+	done := parkAt(t, store, "k", closing, events[98], parkedEvent("new", []byte(`{}`)), events[99])
+	if len(done.Parked) != 1 || done.Parked[0].ID != "new" || len(done.Existing) != 2 || done.Existing[1].ID != "e099" || !bytes.Equal(done.Existing[1].Document, events[99].Document) {
+		t.Errorf("parked %d events, %d existed; want one and two", len(done.Parked), len(done.Existing))
+	}
+	if n := w.queried.Load(); n > 50_000 {
+		t.Errorf("parking three events read %d bytes of parked ones", n)
 	}
 }
 
