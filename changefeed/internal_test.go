@@ -138,7 +138,7 @@ func TestPollingFollowsFastChangesAfterASilence(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Unix(1000, 0)
-	p := poller{Options: &o, last: now, gap: o.PollMin, pauseNow: o.PollMin}
+	p := poller{Options: &o, turns: &turns{}, last: now, patience: 100, gap: o.PollMin, pauseNow: o.PollMin}
 	now = now.Add(time.Hour)
 	p.changed(now, 1)
 	for range 40 {

@@ -58,9 +58,9 @@ type Options struct {
 	// MaxItems bounds a page. Default 100; a negative value leaves it to the service.
 	MaxItems int
 	// PollMin is the pause after an empty read, in a range that had a change within a
-	// minute, or a hundredth of the time since that change if that is more. A range that is
-	// caught up is not read while all its lanes are busy, for at most PollMax.
-	// Default 500 ms.
+	// minute, or a hundredth of the time since that change if that is more, or a tenth of the
+	// time since the start if no change was ever read. A range that is caught up is not read
+	// while all its lanes are busy, for at most PollMax. Default 500 ms.
 	PollMin time.Duration
 	// PollBusy is the shortest pause after an empty read, in a range whose changes come
 	// faster than PollMin. Such a range is read about once per change. Default PollMin.

@@ -16,7 +16,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	position, reached := lease.position(), max(lease.Reached, lease.LSN, lease.Delivered)
 	var early time.Time // since when the feed has ended before the position
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
-	poll := poller{Options: &d.opts, turns: d.turns, last: d.clock.Now(), gap: d.opts.PollMin, pauseNow: d.opts.PollMin}
+	poll := newPoller(d.env, &lease)
 	for f.window.waitRoom(ctx) {
 		began := d.clock.Now()
 		d.readDue(began)
@@ -190,8 +190,20 @@ type poller struct {
 	*Options
 	turns    *turns
 	last     time.Time     // the last change, or the start
+	patience time.Duration // a change may wait for the silence before it divided by this
 	gap      time.Duration // recent average between two changes
 	pauseNow time.Duration
+}
+
+// newPoller continues where the former owner was: otherwise leases that hosts lose because they are overloaded would
+// each begin with many reads, and the hosts would stay overloaded. Nothing is known of a range that no change was
+// read from, so it has fewer.
+func newPoller(e *env, lease *Lease) poller {
+	p := poller{Options: &e.opts, turns: e.turns, last: e.clock.Now(), patience: 10, gap: e.opts.PollMin, pauseNow: e.opts.PollMin}
+	if lease.ChangeTime != 0 {
+		p.last, p.patience = p.last.Add(-max(0, e.opts.Now().Sub(time.Unix(lease.ChangeTime, 0)))), 100
+	}
+	return p
 }
 
 // changed records a page with items. A large page counts as a few changes, because a burst
@@ -200,7 +212,7 @@ func (p *poller) changed(now time.Time, items int) {
 	const most, weight = 8, 8
 	per := min(now.Sub(p.last), p.PollMin) / time.Duration(min(items, most))
 	p.gap += (per - p.gap) / weight
-	p.last, p.pauseNow = now, p.PollMin
+	p.last, p.patience, p.pauseNow = now, 100, p.PollMin
 }
 
 func (p *poller) pause(now time.Time) time.Duration {
@@ -210,8 +222,8 @@ func (p *poller) pause(now time.Time) time.Duration {
 		p.pauseNow = min(p.pauseNow+p.pauseNow/2, p.PollMax)
 	case silence < p.PollMin: // these reads are about as many as the changes
 		return jitter(min(max(p.gap, p.PollBusy), p.PollMin))
-	default: // after a silence, a change may wait for a hundredth of it
-		p.pauseNow = min(max(p.PollMin, silence/100), p.PollMax)
+	default:
+		p.pauseNow = min(max(p.PollMin, silence/p.patience), p.PollMax)
 	}
 	return p.turns.wait(now, jitter(p.pauseNow), p.Options)
 }

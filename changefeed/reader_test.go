@@ -311,10 +311,35 @@ func TestPollingStartsFastAndSlowsDown(t *testing.T) {
 				t.Errorf("pause %d is %s, want some 100 ms", i, d)
 			}
 		}
-		if d := reads[len(reads)-1].Sub(reads[len(reads)-2]); d < 380*time.Millisecond || d > 620*time.Millisecond {
-			t.Errorf("after 50 s without a change the pause is %s, want some 500 ms", d)
+		if d := reads[len(reads)-1].Sub(reads[len(reads)-2]); d < 3*time.Second || d > 6*time.Second {
+			t.Errorf("after 50 s without a change the pause is %s, want a tenth of that", d)
 		}
 	})
+}
+
+// A lease that changes hands again and again would otherwise be read every PollMin each time.
+func TestNextOwnerPollsAsTheFormerWould(t *testing.T) {
+	for silence, want := range map[time.Duration]time.Duration{0: 100 * time.Millisecond, 40 * time.Second: 400 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			w.put(1, 1)
+			before := w.start("before", nil, nil)
+			eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 1 })
+			time.Sleep(silence)
+			before.stop()
+			var reads []time.Time
+			feed := &script{Feed: w.feed, read: func(context.Context, int64) (*changefeed.Page, error) {
+				reads = append(reads, time.Now())
+				return &changefeed.Page{CaughtUp: true}, nil
+			}}
+			stop := w.run(feed, w.got, &changefeed.Options{PollMin: 100 * time.Millisecond})
+			time.Sleep(10 * time.Second)
+			stop()
+			if d := reads[5].Sub(reads[0]) / 5; d < want*7/10 || d > want*2 {
+				t.Errorf("%s after a change the next owner pauses for %s, want some %s", silence, d, want)
+			}
+		})
+	}
 }
 
 // A range that failed under another owner is healthy once nothing is left that could fail,
