@@ -17,6 +17,9 @@ import (
 	"feedbox/tests/bench/measure"
 )
 
+// fleetName selects fleet among the dimensions of growth.
+const fleetName = "fleet"
+
 // fleet runs real relay processes at default settings on a container of 2,000 physical ranges. Its
 // figures check the constants with which large fleets are simulated and calculated: the size of a
 // lease, the listings and writes of leases, the reads of the feed, the memory, and the times until the
@@ -101,11 +104,8 @@ func (f *fleetRun) measure(ctx context.Context) (err error) {
 		return err
 	}
 	idle, err := f.counted(ctx)
-	if err != nil {
-		return err
-	}
-	records, err := f.leases.List(ctx, "")
-	if err != nil {
+	records, listErr := f.leases.List(ctx, "")
+	if err := errors.Join(err, listErr); err != nil {
 		return err
 	}
 	size := 0
@@ -121,12 +121,11 @@ func (f *fleetRun) measure(ctx context.Context) (err error) {
 		return err
 	}
 	f.Step("fleet: killing a relay")
-	killed := f.processes[0]
-	f.processes = f.processes[1:]
 	began = time.Now()
-	if err := killed.kill(); err != nil {
+	if err := f.processes[0].kill(); err != nil {
 		return err
 	}
+	f.processes = f.processes[1:]
 	if err := f.balanced(ctx); err != nil {
 		return err
 	}

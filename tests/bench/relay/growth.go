@@ -94,7 +94,7 @@ func growth(ctx context.Context, r *measure.Run, only string) error {
 		}
 		r.Add(figures...)
 	}
-	if strings.Contains("fleet", only) {
+	if only == "" || only == fleetName {
 		return fleet(ctx, r)
 	}
 	return nil
