@@ -59,16 +59,17 @@ type turns struct {
 	next time.Time // of the last range that asked
 }
 
-// wait returns the pause of a range that would pause for want.
-func (t *turns) wait(now time.Time, want time.Duration, o *Options) time.Duration {
+// wait returns the pause of a range that would pause for want. mine is the turn of the range: if Wake has ended a
+// pause before it, it is still to come.
+func (t *turns) wait(now time.Time, want time.Duration, o *Options, mine *time.Time) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.next.Before(now) {
-		t.next = now
+	if !mine.After(now) {
+		if t.next.Before(now) {
+			t.next = now
+		}
+		t.next = t.next.Add(time.Second / time.Duration(o.PollRate))
+		*mine = t.next
 	}
-	t.next = t.next.Add(time.Second / time.Duration(o.PollRate))
-	if last := now.Add(o.PollMax); t.next.After(last) { // Wake ends pauses early, and their turns are lost
-		t.next = last
-	}
-	return max(want, t.next.Sub(now))
+	return max(want, min(mine.Sub(now), o.PollMax))
 }

@@ -16,6 +16,7 @@ type heldKey struct {
 	items         []heldItem // in feed order
 	backoff       backoff
 	due           time.Time
+	tried         time.Time // the last dead letter that failed
 	since         time.Time // when its first item began to wait for no reason other than itself
 	attempt       int       // number of attempts
 	handledBefore int64     // items this process had handled at the last attempt

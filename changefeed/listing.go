@@ -39,6 +39,7 @@ func (l *lister) checkSource(ctx context.Context) error {
 	source, ids, err := identify(ctx, l.feed, l.opts.Processor, l.opts.LeasePrefixHost)
 	switch {
 	case err != nil && known:
+		l.checked = began
 		l.reportError("", "identify the container", err)
 		return nil
 	case err != nil:

@@ -68,8 +68,9 @@ type Options struct {
 	// PollMax is the longest pause in an idle range; pauses grow towards it by
 	// half. Default 20 s, at least PollMin.
 	PollMax time.Duration
-	// PollRate is the number of reads without a change that this host makes in a second, at most.
-	// With more ranges than that allows, each waits for its turn, at most PollMax. Otherwise a
+	// PollRate is the number of reads without a change that this host makes in a second, at most,
+	// apart from those within PollMin of a change. With more ranges than that allows, each waits
+	// for its turn, at most PollMax. Otherwise a
 	// host that acquires hundreds of ranges would read all of them every PollMin, which can take so
 	// much of its processor that it renews leases too late. Default 1000.
 	PollRate int

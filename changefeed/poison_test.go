@@ -377,3 +377,28 @@ func TestSilentDeadLettersDelayNoOtherHeldKey(t *testing.T) {
 		}
 	})
 }
+
+// The parked container has several physical partitions, and only that of one key may not answer.
+func TestDeadLettersOfOneKeyDelayNoOtherKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var others atomic.Int64
+		letters := func(ctx context.Context, l changefeed.DeadLetter) error {
+			if l.ID != "bad-00" && l.ID != "bad-01" {
+				others.Add(1)
+				return nil
+			}
+			_ = pause(ctx, 30*time.Second)
+			return errors.New("no answer")
+		}
+		refuse := changefeed.Each(func(context.Context, changefeed.Item) error { return changefeed.Refuse(errors.New("bad")) })
+		w.start("a", refuse, &changefeed.Options{MaxAttempts: 1, DeadLetter: letters, RetryMax: 5 * time.Second})
+		for i := range 20 {
+			w.feed.Put(memfeed.Document{Key: fmt.Sprintf("bad-%02d", i), ID: fmt.Sprintf("bad-%02d", i)})
+		}
+		time.Sleep(4 * time.Minute)
+		if n := others.Load(); n != 18 {
+			t.Errorf("%d of 18 other keys in 4 minutes", n)
+		}
+	})
+}

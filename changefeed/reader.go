@@ -189,6 +189,7 @@ func upToEnd(p *Page) bool {
 type poller struct {
 	*Options
 	turns    *turns
+	turn     time.Time     // of the range
 	last     time.Time     // the last change, or the start
 	patience time.Duration // a change may wait for the silence before it divided by this
 	gap      time.Duration // recent average between two changes
@@ -225,5 +226,5 @@ func (p *poller) pause(now time.Time) time.Duration {
 	default:
 		p.pauseNow = min(max(p.PollMin, silence/p.patience), p.PollMax)
 	}
-	return p.turns.wait(now, jitter(p.pauseNow), p.Options)
+	return p.turns.wait(now, jitter(p.pauseNow), p.Options, &p.turn)
 }

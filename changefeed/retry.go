@@ -76,7 +76,9 @@ func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
 		}
 	}
 	f.retrying = waits || len(keys) > 0
-	slices.SortFunc(keys, func(a, b *heldKey) int { return cmp.Or(a.due.Compare(b.due), cmp.Compare(a.key, b.key)) })
+	slices.SortFunc(keys, func(a, b *heldKey) int {
+		return cmp.Or(a.due.Compare(b.due), a.tried.Compare(b.tried), cmp.Compare(a.key, b.key))
+	})
 	// With thousands of keys the pause is longer, because each scan looks at all of them.
 	return keys, max(next.Sub(now), time.Duration(len(f.held))*10*time.Microsecond), f.retrying
 }
@@ -207,7 +209,7 @@ func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (applied bool) {
 		if err := f.deadLetter(letter); err != nil {
 			f.mu.Lock()
 			now := f.clock.Now()
-			h.due = now.Add(h.backoff.next(err))
+			h.due, h.tried = now.Add(h.backoff.next(err)), now
 			if it.waited { // retry it: the handler may succeed by now
 				h.items[i].dead, h.items[i].waited = false, false
 			}
@@ -232,7 +234,8 @@ func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (applied bool) {
 }
 
 // restDead makes no key with a dead item due before until. So dead letters that take long and fail, however
-// many, leave half of the time to other keys. Called with mu.
+// many, leave half of the time to other keys. Then those that were not tried for longest come first, because
+// the dead letters of one key alone may fail. Called with mu.
 func (f *flow) restDead(until time.Time) {
 	for _, h := range f.held {
 		if h.firstDead() >= 0 && h.due.Before(until) {

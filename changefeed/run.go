@@ -68,7 +68,7 @@ func (r *run) run(ctx context.Context) error {
 			if failing.IsZero() {
 				failing = began
 			}
-			if r.clock.Now().Sub(failing) >= r.opts.Expiry { // who owns the leases is not known any more
+			if r.clock.Now().Sub(failing) >= r.opts.Expiry { // what others are due of it is not known any more
 				r.opts.Siblings.note(r.sibling, nil)
 			}
 		}

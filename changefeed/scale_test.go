@@ -62,6 +62,9 @@ func (f *scaleFleet) scope(n int) []changefeed.FeedRange {
 	f.feed.mu.Lock()
 	defer f.feed.mu.Unlock()
 	each := len(f.feed.parts) / len(f.stores)
+	if each*len(f.stores) != len(f.feed.parts) {
+		f.t.Fatalf("%d ranges cannot be divided into %d scopes", len(f.feed.parts), len(f.stores))
+	}
 	return []changefeed.FeedRange{{Min: f.feed.parts[n*each].Min, Max: f.feed.parts[(n+1)*each-1].Max}}
 }
 

@@ -15,7 +15,7 @@ import "sync"
 // What a host is due of a set depends only on the sets before it, so that two sets cannot wait for
 // each other. Each process computes it from its own listings; where two differ, the ETags decide. Processes
 // with other sets may not agree: then a lease moves between them, at most once a minute. A set that a process
-// cannot list for Options.Expiry counts for nothing there, because its leases may have other owners by then.
+// cannot list for Options.Expiry counts for nothing there, because what hosts are due of it may have changed by then.
 //
 // The zero value is ready. It is safe for concurrent use, and must not be copied.
 type Siblings struct {

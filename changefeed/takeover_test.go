@@ -60,14 +60,14 @@ func TestTakeoverWaitsForNoFeed(t *testing.T) {
 		w := newWorld(t, 8)
 		first := w.start("first", nil, nil)
 		feed := &nameless{Feed: w.feed}
-		stop := w.run(feed, w.got, &changefeed.Options{})
+		stop := w.run(feed, w.got, &changefeed.Options{ReadTimeout: 5 * time.Minute})
 		defer stop()
 		eventually(t, 10*time.Second, "shared", func() bool { o := w.owners(); return o["first"] == 4 && o["a"] == 4 })
 		time.Sleep(3 * time.Minute)
 		feed.silent.Store(true)
 		time.Sleep(time.Minute)
 		first.crash()
-		eventually(t, 20*time.Second+12*time.Second, "the other host owns all", func() bool { return w.owners()["a"] == 8 })
+		eventually(t, (20+6+2*5+1)*time.Second, "the other host owns all", func() bool { return w.owners()["a"] == 8 })
 	})
 }
 

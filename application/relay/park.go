@@ -28,7 +28,9 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page, keys []*keyState) (o
 			events[n] = r.parkedEvent(m, p.changes[m.Index].Raw, p.faults[m.Index])
 			events[n].Progress = p.place(m)
 		}
-		done, err := r.opts.Parked.Park(ctx, k.name, events, nil)
+		limited, cancel := context.WithTimeout(ctx, followersTimeout)
+		done, err := r.opts.Parked.Park(limited, k.name, events, nil)
+		cancel()
 		switch {
 		case err == nil:
 			k.parked = true
@@ -38,13 +40,16 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page, keys []*keyState) (o
 			k.gated, opened = false, true
 		default:
 			k.err = notParked(k, err)
-			if unanswered(err) || fault.Is(err, fault.Throttled) {
+			if fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Throttled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 				away = err
 			}
 		}
 	}
 	return opened
 }
+
+// followersTimeout bounds the wait of later pages of a lane. What was parked by then stays so.
+const followersTimeout = 10 * time.Second
 
 func notParked(k *keyState, err error) *Error {
 	return &Error{Class: Outage, Reason: "not_parked", Err: fmt.Errorf("park events of key %q: %w", k.name, err)}

@@ -35,6 +35,9 @@ func DeadLetter(reason string, err error) error {
 	return &DeadLetterError{Reason: brief(reason), Err: err}
 }
 
+// Code returns Reason, truncated to 1 KB.
+func (e *DeadLetterError) Code() string { return brief(e.Reason) }
+
 // brief returns the beginning of a text: 1 KB, so that every broker accepts it. RabbitMQ closes the connection of
 // all keys for a header that exceeds a frame, again with each attempt.
 func brief(text string) string {

@@ -94,6 +94,7 @@ func (c *Consumer) open(ctx context.Context, prepare func(s *session, ch *amqp.C
 type queueReceiver struct {
 	*Consumer
 	queue      string
+	counted    bool // the queues of the group
 	session    *session
 	channel    *amqp.Channel // nil: none is open
 	deliveries <-chan amqp.Delivery
@@ -143,8 +144,10 @@ func (r *queueReceiver) subscribe(ctx, working context.Context) error {
 	}
 	r.owned, r.lose = context.WithCancelCause(working)
 	r.waiting, r.taken = nil, &taken{limit: int64(r.prefetch), room: make(chan struct{}, 1)}
-	if r.queue == r.group.queue(0) { // the events of a forgotten queue would wait without an error
-		if err := r.group.checkMore(context.WithoutCancel(ctx), r.client); errors.Is(err, ErrMoreQueues) {
+	if r.queue == r.group.queue(0) && !r.counted { // the events of a forgotten queue would wait without an error
+		err := r.group.checkMore(context.WithoutCancel(ctx), r.client)
+		r.counted = err == nil || errors.Is(err, ErrMoreQueues)
+		if errors.Is(err, ErrMoreQueues) {
 			r.dispatcher.Log().ErrorContext(ctx, "not all queues of the group are received from", "group", r.group.Name, "error", err)
 		}
 	}

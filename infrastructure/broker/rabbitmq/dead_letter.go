@@ -36,7 +36,7 @@ const confirmTimeout = 10 * time.Second
 // the confirmation. It does not reject m, because RabbitMQ would dead-letter it without the reason.
 func (c *Consumer) deadLetter(ctx context.Context, m *amqp.Delivery, reason *consumer.DeadLetterError) error {
 	deadLetter := copyOf(m)
-	deadLetter.Headers[HeaderDeadLetterReason], deadLetter.Headers[HeaderDeadLetterDescription] = reason.Reason, reason.Description()
+	deadLetter.Headers[HeaderDeadLetterReason], deadLetter.Headers[HeaderDeadLetterDescription] = reason.Code(), reason.Description()
 	return c.publish(ctx, c.group.deadLetters(), deadLetter)
 }
 

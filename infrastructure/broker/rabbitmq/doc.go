@@ -159,7 +159,7 @@
 //
 // Declare fails if the queues of a group exist with other arguments or in another number. A consumer for fewer
 // queues than there are logs an error when it subscribes, because the events of the others wait without a
-// consumer. Queues are replaced as follows. The order of each key is kept, because no event is in a queue meanwhile.
+// consumer. To see that, a process asks once for a queue that should not exist, which the broker logs. Queues are replaced as follows. The order of each key is kept, because no event is in a queue meanwhile.
 //
 //  1. Stop the relay. Events stay in the store.
 //  2. Wait until the queues of the group are empty: rabbitmqctl list_queues name messages

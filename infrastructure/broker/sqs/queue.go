@@ -111,7 +111,7 @@ func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, cause *cons
 			return ' '
 		}
 		return r
-	}, cause.Reason+": "+cause.Description())
+	}, cause.Code()+": "+cause.Description())
 	attributes[AttributeDeadLetterReason] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &reason}
 	group, id := m.Attributes["MessageGroupId"], m.Attributes["MessageDeduplicationId"]
 	letter := &sqs.SendMessageInput{QueueUrl: &to, MessageBody: m.Body, MessageAttributes: attributes, MessageGroupId: &group, MessageDeduplicationId: &id}

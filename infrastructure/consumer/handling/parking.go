@@ -171,7 +171,7 @@ func (p *Parking) park(ctx context.Context, e *consumer.Event, held *relay.Closi
 	}
 	var closing *relay.Closing
 	if reason != nil {
-		parked.Reason, parked.Error = reason.Reason, reason.Description()
+		parked.Reason, parked.Error = reason.Code(), reason.Description()
 		closing = &relay.Closing{Event: parked.ID, Reason: parked.Reason, Error: parked.Error, At: parked.ParkedAt}
 	} else {
 		parked.Closing = held

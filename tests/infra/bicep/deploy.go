@@ -208,7 +208,7 @@ func (s *scope) create(d *Declaration) (any, error) {
 		}
 		r.Scope, r.ScopeType = of.id, of.kind
 	}
-	if s.ids[r.Scope+r.ID] { // Azure refuses such a template before it deploys anything
+	if s.ids[r.Scope+r.ID] { // Azure refuses such a template
 		return nil, &SyntaxError{Pos: d.Pos, Problem: fmt.Sprintf("%s is defined twice", r.ID)}
 	}
 	s.ids[r.Scope+r.ID] = true

@@ -25,7 +25,7 @@ func settle(ctx context.Context, r *amqp.Receiver, m *amqp.Message, out *consume
 	case dead:
 		out.Action = consumer.DeadLettered
 		err = r.RejectMessage(ctx, m, &amqp.Error{Condition: "com.microsoft:dead-letter", Info: map[string]any{
-			propertyReason: reason.Reason, propertyDescription: reason.Description(),
+			propertyReason: reason.Code(), propertyDescription: reason.Description(),
 		}})
 	case errors.Is(out.Err, consumer.Defer()):
 		out.Action = consumer.Deferred
