@@ -84,7 +84,7 @@ func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
 }
 
 // retryKeys applies the poison policy to a dead item of the first key, or passes some items
-// of the first keys to the handler again. It returns true after the former has succeeded:
+// of the first keys to the handler again. It returns true after the former, unless that took long and failed:
 // thousands of keys may be dead at once, and nothing else has changed.
 func (f *flow) retryKeys(keys []*heldKey) bool {
 	var batch []Item
@@ -188,9 +188,9 @@ func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
 	return handled
 }
 
-// applyPolicy applies the poison policy to item i of a key. Only the goroutine of retry
-// removes items of a key.
-func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (applied bool) {
+// applyPolicy applies the poison policy to item i of a key, and reports whether the next key may follow at once.
+// Only the goroutine of retry removes items of a key.
+func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (soon bool) {
 	o := &f.opts
 	letter := DeadLetter{
 		LeaseRef: f.LeaseRef, ID: it.id, Key: it.item.Key, LSN: it.item.LSN,
@@ -213,10 +213,13 @@ func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (applied bool) {
 			if it.waited { // retry it: the handler may succeed by now
 				h.items[i].dead, h.items[i].waited = false, false
 			}
-			f.restDead(now.Add(now.Sub(began)))
+			took := now.Sub(began)
+			if took >= slowLetter {
+				f.restDead(now.Add(took))
+			}
 			f.mu.Unlock()
 			f.report(fmt.Errorf("dead letter: %w", err))
-			return false
+			return took < slowLetter
 		}
 	case PoisonSkip:
 	}
@@ -232,6 +235,10 @@ func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (applied bool) {
 	f.report(nil)
 	return true
 }
+
+// slowLetter is the time after which a dead letter that fails delays others. A retry after each one that fails at
+// once would look at thousands of dead keys each time.
+const slowLetter = time.Second
 
 // restDead makes no key with a dead item due before until. So dead letters that take long and fail, however
 // many, leave half of the time to other keys. Then those that were not tried for longest come first, because
