@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +22,21 @@ import (
 )
 
 const batchType = "application/cloudevents-batch+json"
+
+// line receives the first line of a log about a message that was unacknowledged for too long. The failed handler has
+// a line, too, before or after it.
+type line chan string
+
+// Write implements io.Writer.
+func (l line) Write(text []byte) (int, error) {
+	if strings.Contains(string(text), "unacknowledged_too_long") {
+		select {
+		case l <- string(text):
+		default:
+		}
+	}
+	return len(text), nil
+}
 
 // inSlot returns groups whose keys share a slot, so that their events can share a message. They have other keys than
 // groups.
@@ -294,12 +310,21 @@ func testPacked(t *testing.T, server *servers.RabbitMQ) {
 		timeout(100, 100)
 		defer timeout(1_800_000, 60_000)
 		c.publish(t, inSlot(2, 1))
-		servers.WantFirstFailure(t, func() (servers.Consumer, error) {
-			return rabbitmq.NewConsumer(c.client, c.group, func(ctx context.Context, _ *consumer.Event) error {
-				<-ctx.Done()
-				return context.Cause(ctx)
-			}, &rabbitmq.ConsumerOptions{Options: consumer.Options{Observe: func(context.Context, consumer.Outcome) {}}})
-		}, time.Minute, "unacknowledged_too_long", "timed out", "lower Prefetch")
+		found := make(line, 1)
+		k, err := rabbitmq.NewConsumer(c.client, c.group, func(ctx context.Context, _ *consumer.Event) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}, &rabbitmq.ConsumerOptions{Options: consumer.Options{Logger: slog.New(slog.NewTextHandler(found, nil))}})
+		stop := servers.Consume(t, k, err)
+		select {
+		case text := <-found:
+			if !strings.Contains(text, "timed out") || !strings.Contains(text, "lower Prefetch") {
+				t.Error(text)
+			}
+		case <-time.After(time.Minute):
+			t.Error("no line within a minute")
+		}
+		stop()
 	})
 
 	// A message that is taken up may have more events than Prefetch has left.
