@@ -93,7 +93,7 @@ func newOutbox(t *testing.T) (*azcosmos.ContainerClient, *cosmos.Outbox, *parked
 		containers[i], err = client.NewContainer("contacts", id)
 		must(t, err)
 	}
-	outbox, err := cosmos.NewOutbox(containers[0], nil)
+	outbox, err := cosmos.NewOutbox(containers[0], &cosmos.OutboxOptions{MaxKeyLength: -1})
 	must(t, err)
 	store, err := parked.NewStore(containers[1])
 	must(t, err)
