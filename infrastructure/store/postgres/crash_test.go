@@ -116,9 +116,11 @@ func TestEventsThatWereReadSurviveACrash(t *testing.T) {
 				}
 			})
 		}
-		for end := time.Now().Add(time.Duration(50+random.IntN(200)) * time.Millisecond); time.Now().Before(end); {
+		end := time.Now().Add(time.Duration(50+random.IntN(200)) * time.Millisecond)
+		within(t, "some events are acknowledged, for a random time", func() bool {
 			in.read(t, 5)
-		}
+			return time.Now().After(end) && acknowledged[1].Load() > 0 && acknowledged[2].Load() > 0
+		})
 		server.Kill(t)
 		writers.Wait()
 		server.Start(t)
