@@ -7,4 +7,6 @@ param apiAudience = readEnvironmentVariable('FEEDBOX_AUTH_AUDIENCE')
 param tokenKeys = readEnvironmentVariable('FEEDBOX_API_TOKEN_KEYS')
 param apiExists = bool(readEnvironmentVariable('SERVICE_API_RESOURCE_EXISTS', 'false'))
 param relayExists = bool(readEnvironmentVariable('SERVICE_RELAY_RESOURCE_EXISTS', 'false'))
+// A list separated by commas.
+param moreContainers = empty(readEnvironmentVariable('FEEDBOX_MORE_CONTAINERS', '')) ? [] : split(readEnvironmentVariable('FEEDBOX_MORE_CONTAINERS', ''), ',')
 param alertEmail = readEnvironmentVariable('ALERT_EMAIL', '')

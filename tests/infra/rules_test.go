@@ -45,6 +45,7 @@ var alertCases = []alertCase{
 	{alert: "FeedboxNoRelay", at: "5m", series: []string{`outbox_lease_owned{instance="a"}`, "0x20"}, fires: noRelay},
 	{alert: "FeedboxNoRelay", at: "5m", fires: noRelay}, // nothing is scraped
 	{alert: "FeedboxNoRelay", at: "5m", series: []string{`outbox_lease_owned{instance="a"}`, "0x20", `outbox_lease_owned{instance="b"}`, "2x20"}},
+	{alert: "FeedboxNoRelay", at: "5m", series: []string{`outbox_lease_owned{container="data"}`, "2x20", `outbox_lease_owned{container="orders"}`, "0x20"}, fires: "no relay owns a lease of container orders, so no event is sent", labels: map[string]string{"container": "orders"}},
 	{alert: "FeedboxNoRelay", at: "6m", series: []string{`outbox_lease_owned{instance="a"}`, "2x10 0x10"}}, // a minute, as in a deployment
 
 	{alert: "FeedboxEventsGrowOld", at: "6m", series: []string{oldest, "400x20"}, fires: "the oldest unsent event is 6m 40s old; run feedbox lag and feedbox doctor"},

@@ -16,6 +16,7 @@ import (
 // Metrics are the relay's instruments. The names of messaging.* follow the
 // OpenTelemetry semantic conventions for messaging; outbox.* are our own.
 type Metrics struct {
+	container   metric.MeasurementOption // of leases and ranges; empty if the process has one container
 	destination metric.MeasurementOption
 	shards      map[string]metric.MeasurementOption // the destination of each; empty without shards
 
@@ -44,14 +45,15 @@ var windowBuckets = metric.WithExplicitBucketBoundaries(1, 5, 20, 60, 300, 600, 
 
 // NewMetrics creates the instruments of a relay. system and destination are named as in the
 // semantic conventions for messaging. The destination of a batch is its shard if there are several.
-func NewMetrics(meters metric.MeterProvider, system, destination string, shards ...string) (*Metrics, error) {
+// container is "" if the process has one.
+func NewMetrics(meters metric.MeterProvider, container, system, destination string, shards ...string) (*Metrics, error) {
 	meter := meters.Meter("feedbox/relay")
 	named := func(destination string) metric.MeasurementOption {
 		return metric.WithAttributes(
 			attribute.String("messaging.system", system), attribute.String("messaging.destination.name", destination),
 		)
 	}
-	m := &Metrics{destination: named(destination), shards: map[string]metric.MeasurementOption{}}
+	m := &Metrics{container: ofContainer(container), destination: named(destination), shards: map[string]metric.MeasurementOption{}}
 	if len(shards) > 1 {
 		for _, shard := range shards {
 			m.shards[shard] = named(shard)
@@ -102,9 +104,10 @@ func (m *Metrics) zero() {
 	for _, shard := range m.shards {
 		m.sent.Add(ctx, 0, shard)
 	}
-	for _, c := range []metric.Int64Counter{m.suspected, m.parked, m.expired, m.retries, m.unread} {
+	for _, c := range []metric.Int64Counter{m.suspected, m.parked, m.expired, m.retries} {
 		c.Add(ctx, 0)
 	}
+	m.unread.Add(ctx, 0, m.container)
 	for _, kind := range []string{"acquired", "released", "lost"} {
 		m.moved(0, 0, kind)
 	}
@@ -114,8 +117,8 @@ func (m *Metrics) zero() {
 // moved counts changes of ownership, and adds leases to the number of owned ones.
 func (m *Metrics) moved(changes, leases int64, kind string) {
 	ctx := context.Background() //nolint:forbidigo // the processor's hooks have none
-	m.leases.Add(ctx, leases)
-	m.moves.Add(ctx, changes, metric.WithAttributes(attribute.String("kind", kind)))
+	m.leases.Add(ctx, leases, m.container)
+	m.moves.Add(ctx, changes, m.container, metric.WithAttributes(attribute.String("kind", kind)))
 }
 
 // Batch counts a batch of the publisher. error.type has the reason of a failure, such as
@@ -173,14 +176,14 @@ func (m *Metrics) Observer() *changefeed.Observer {
 		LeaseLost:     func(changefeed.LeaseLost) { m.moved(1, -1, "lost") },
 		RangeSplit: func(e changefeed.RangeSplit) {
 			if e.Owned {
-				m.leases.Add(ctx, -1)
+				m.leases.Add(ctx, -1, m.container)
 			}
 		},
 		PageRead: func(e changefeed.PageRead) {
 			m.readTook.Record(ctx, e.Took.Seconds())
 			m.charge.Add(ctx, e.RequestCharge)
 		},
-		RangeUnread:       func(changefeed.RangeUnread) { m.unread.Add(ctx, 1) },
+		RangeUnread:       func(changefeed.RangeUnread) { m.unread.Add(ctx, 1, m.container) },
 		BatchHandled:      func(e changefeed.BatchHandled) { m.handleTook.Record(ctx, e.Took.Seconds()) },
 		CheckpointWritten: func(e changefeed.CheckpointWritten) { m.writeTook.Record(ctx, e.Took.Seconds()) },
 	}

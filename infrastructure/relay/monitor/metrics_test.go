@@ -55,7 +55,7 @@ func allMetrics(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tel.Shutdown(context.WithoutCancel(t.Context())) })
-	m, err := NewMetrics(tel.Meters, "servicebus", "contacts")
+	m, err := NewMetrics(tel.Meters, "", "servicebus", "contacts")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestCountersOfAlertsAndDashboardStartAtZero(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tel.Shutdown(context.WithoutCancel(t.Context())) })
-	if _, err := NewMetrics(tel.Meters, "servicebus", "contacts"); err != nil {
+	if _, err := NewMetrics(tel.Meters, "", "servicebus", "contacts"); err != nil {
 		t.Fatal(err)
 	}
 	startConsumer(t, tel)
@@ -326,7 +326,7 @@ func TestAlertsAndDashboardKnowTheMetrics(t *testing.T) {
 				served[found[1]] = append(served[found[1]], l[1])
 			}
 			served[found[1]] = append(served[found[1]], "job")
-			if name := found[1]; strings.HasPrefix(name, "outbox_lag") || strings.HasPrefix(name, "outbox_oldest") || strings.HasPrefix(name, "outbox_range") || strings.HasPrefix(name, "outbox_parked") {
+			if name := found[1]; strings.HasPrefix(name, "outbox_lag") || strings.HasPrefix(name, "outbox_oldest") || strings.HasPrefix(name, "outbox_range") || strings.HasPrefix(name, "outbox_lease") || strings.HasPrefix(name, "outbox_parked") {
 				served[name] = append(served[name], "container") // of a process with several
 			}
 		}

@@ -40,6 +40,9 @@ func gauges(t *testing.T, r metric.Reader) map[string]int64 {
 			if g, ok := m.Data.(metricdata.Sum[int64]); ok && !g.IsMonotonic {
 				for _, p := range g.DataPoints {
 					found[m.Name] += p.Value
+					if container, ok := p.Attributes.Value("container"); ok {
+						found[m.Name+" of "+container.AsString()] += p.Value
+					}
 				}
 			}
 		}
@@ -99,8 +102,8 @@ func TestRelaysOfSeveralContainersRegisterGauges(t *testing.T) {
 			stops = append(stops, b.run())
 		}
 		time.Sleep(time.Minute)
-		if got := gauges(t, reader); got["outbox.lag"] != 2 || got["outbox.lease.owned"] != 2 {
-			t.Errorf("gauges %v, want a lag of two and two leases", got)
+		if got := gauges(t, reader); got["outbox.lag"] != 2 || got["outbox.lease.owned of behind"] != 1 || got["outbox.lease.owned of idle"] != 1 {
+			t.Errorf("gauges %v, want a lag of two and a lease of each container", got)
 		}
 		needs["memory"].NoteOf("behind")(errors.New("away"))
 		needs["memory"].NoteOf("idle")(nil)

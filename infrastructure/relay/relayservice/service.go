@@ -43,7 +43,7 @@ func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, 
 		return nil, err
 	}
 	s := &Service{store: store, options: options, shards: broker.Shards, health: monitor.NewHealth(time.Now)}
-	metrics, err := monitor.NewMetrics(options.Meters, broker.System, broker.Destination, broker.Shards...)
+	metrics, err := monitor.NewMetrics(options.Meters, options.Container, broker.System, broker.Destination, broker.Shards...)
 	if err != nil {
 		return nil, err
 	}
