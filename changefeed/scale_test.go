@@ -240,11 +240,12 @@ func TestScale(t *testing.T) {
 		empty := memory()
 		f := newScaleFleet(t, ranges, 0, scopes)
 		f.phase("cold start without leases", time.Minute, func() { f.start(hosts, time.Second) })
-		took, _ := f.phase("a tenth joins in 10 s", time.Minute, func() { f.start(hosts/10, 10*time.Second) })
+		join := hosts / 10 / scopes * scopes // as many in each scope
+		took, _ := f.phase(fmt.Sprintf("%d hosts join in 10 s", join), time.Minute, func() { f.start(join, 10*time.Second) })
 		if took > 30*time.Second {
 			t.Errorf("balanced %s after the last join, want 30 s", took)
 		}
-		if due := ranges * (hosts / 10) / len(f.hosts); f.moves > due+hosts/10 {
+		if due := ranges * join / len(f.hosts); f.moves > due+join {
 			t.Errorf("%d moves, want the %d of the new hosts' share", f.moves, due)
 		}
 		f.phase("idle", 0, func() {})

@@ -120,7 +120,7 @@ func (c *certifying) prepare() error {
 		return usageError{errors.New("FEEDBOX_COSMOS_KEY and FEEDBOX_SERVICEBUS_CONNECTION_STRING are required: a database cannot be created with a role of Entra ID")}
 	}
 	c.Seed = cmp.Or(c.Seed, rand.Int64())
-	if c.Duration <= 0 || c.Rate <= 0 || c.Budget <= 0 || c.Price <= 0 {
+	if !(c.Duration > 0 && c.Rate > 0 && c.Budget > 0 && c.Price > 0) { // so that NaN is refused
 		return usageError{errors.New("--duration, --rate, --budget and --price must be positive")}
 	}
 	if folder, err := os.Stat(c.folder); err != nil || !folder.IsDir() {

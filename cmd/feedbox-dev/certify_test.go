@@ -220,6 +220,7 @@ func TestCertifyCreatesNothingWithoutConsentOrBudget(t *testing.T) {
 		"more than --budget 0.10":      x.arguments("--budget", "0.1"),
 		"--report /none/such":          x.arguments("--report", "/none/such"),
 		"must be positive":             x.arguments("--duration", "0s"),
+		"--price must be positive":     x.arguments("--budget", "NaN"),
 		"--servicebus-admin: \"x\" is": x.arguments("--servicebus-admin", "x"),
 	} {
 		if code, out := x.certify(t, args...); code != exitUsage || !strings.Contains(out, want) || len(x.leftovers(t)) > 0 {

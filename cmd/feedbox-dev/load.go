@@ -136,7 +136,7 @@ func (l *loading) validate() error {
 		return fmt.Errorf("--api %q: give a URL such as http://127.0.0.1:8080", l.api)
 	case l.history == "":
 		return errors.New("--history is missing: give the file to write")
-	case l.contacts < 1 || l.changes < l.contacts || l.writers < 1 || l.rate < 0:
+	case l.contacts < 1 || l.changes < l.contacts || l.writers < 1 || !(l.rate >= 0): // so that NaN is refused
 		return fmt.Errorf("--contacts %d, --changes %d, --writers %d, --rate %v: contacts and writers are at least 1, changes at least as many as contacts, the rate is not negative",
 			l.contacts, l.changes, l.writers, l.rate)
 	}

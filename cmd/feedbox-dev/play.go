@@ -64,7 +64,7 @@ func (p *playing) check(set func(flag string) bool) error {
 	if p.relays < 1 || p.relays > 8 {
 		return fmt.Errorf("--relays %d: give a number from 1 to 8", p.relays)
 	}
-	if p.rate < 1 || p.rate > 200 {
+	if !(p.rate >= 1 && p.rate <= 200) { // so that NaN is refused
 		return fmt.Errorf("--rate %v: give a number from 1 to 200", p.rate)
 	}
 	if p.pause < 0 || p.pause > time.Hour {

@@ -41,11 +41,11 @@ func (p *program) processes(names []string) []process {
 			return c.Settings(), joinFaults(err, config.WithoutBroker(relayErr))
 		}},
 		{string(processPush), func() ([]config.Setting, error) {
-			c, err := config.LoadPush(p.environ)
+			c, err := p.loadPush()
 			return append(c.Settings(), telemetry...), err
 		}},
 		{string(processFeed), func() ([]config.Setting, error) {
-			c, err := config.LoadFeed(p.environ)
+			c, err := p.loadFeed()
 			return append(c.Settings(), telemetry...), err
 		}},
 	}

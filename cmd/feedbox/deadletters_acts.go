@@ -102,8 +102,7 @@ stays as it is: feedbox replay would send the wrong one again.`,
 					return err
 				}
 				if file == "" {
-					_, err := fmt.Fprintln(p.out, console.Plain(indentedText(l.Body)))
-					return err
+					return p.printBody(l.Body)
 				}
 				body, err := p.readDocument(file)
 				if err != nil {
@@ -121,6 +120,17 @@ stays as it is: feedbox replay would send the wrong one again.`,
 	f.record(cmd)
 	cmd.Flags().StringVar(&file, "file", "", "file with the corrected body, - for standard input")
 	return cmd
+}
+
+// printBody prints a body that can be corrected and given back.
+func (p *program) printBody(body []byte) error {
+	text := indentedText(body)
+	plain := console.Plain(text)
+	if plain != text && !json.Valid(body) { // without JSON, an escape is another text
+		return console.Advise(errors.New("the body is neither JSON nor plain text: printed, it would be another one"), "give the corrected body with --file")
+	}
+	_, err := fmt.Fprintln(p.out, plain)
+	return err
 }
 
 func (p *program) deadLettersDiscardCommand() *cobra.Command {

@@ -131,7 +131,7 @@ func (p *program) showEvents(cmd *cobra.Command, format console.Format, page ope
 	if page.Continuation == "" || format == console.FormatJSON {
 		return nil
 	}
-	p.say(format, "\n%d events examined, back to %s\nnext: %s", page.Examined, console.Time(page.Back), continued(cmd, page.Continuation))
+	p.say(format, "\n%d events examined, back to %s\nnext: %s", page.Examined, console.Time(page.Back), p.continued(cmd, page.Continuation))
 	return nil
 }
 
@@ -139,12 +139,12 @@ func (p *program) showEvents(cmd *cobra.Command, format console.Format, page ope
 func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // continued returns the command line of the next page.
-func continued(cmd *cobra.Command, continuation string) string {
+func (p *program) continued(cmd *cobra.Command, continuation string) string {
 	line := []string{cmd.CommandPath()}
 	for _, name := range []string{"key", "id", "action", "state", "from", "until", "limit", "servicebus-admin"} {
 		if f := cmd.Flags().Lookup(name); f.Changed {
 			line = append(line, "--"+name, quoted(f.Value.String()))
 		}
 	}
-	return strings.Join(append(line, "--after", continuation), " ")
+	return strings.Join(line, " ") + p.flag() + " --after " + continuation
 }

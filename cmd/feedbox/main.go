@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,6 +31,7 @@ type program struct {
 	style       console.Style
 	consumer    string // whose parked events a command acts on; "" for the relay's
 	container   string // of those of the relay, on which a command acts; "" for the first one
+	unwritten   error  // of a line of say
 }
 
 // run executes one command line and returns its exit code; see exitCode.
@@ -53,7 +55,7 @@ outbox is broken.`
 	root.SetErr(errOut)
 	root.SetFlagErrorFunc(usage)
 	cmd, err := root.ExecuteContextC(ctx)
-	if err != nil {
+	if err = cmp.Or(err, p.unwritten); err != nil {
 		printError(errOut, cmd, err)
 	}
 	return exitCode(err)

@@ -135,7 +135,9 @@ func (p *program) say(f console.Format, format string, args ...any) {
 	if f == console.FormatJSON {
 		w = p.errOut
 	}
-	_, _ = fmt.Fprintln(w, console.Plain(fmt.Sprintf(format, args...))) // a failed write of output cannot be reported
+	if _, err := fmt.Fprintln(w, console.Plain(fmt.Sprintf(format, args...))); err != nil && w == p.out {
+		p.unwritten = fmt.Errorf("the output is incomplete: %w", err)
+	}
 }
 
 // failure is an error of a lease, a key or an event.

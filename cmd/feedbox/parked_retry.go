@@ -117,6 +117,8 @@ func (p *program) await(ctx context.Context, o *operator.Operator, key string, b
 			return err
 		case gate.Intent == nil && gate.Attempts > before.Attempts:
 			return console.Advise(errors.New(gate.Error), "the key stays parked; feedbox parked show "+key+p.flag())
+		case gate.Intent == nil && !gate.Closing.At.Equal(before.Closing.At): // it was open in between
+			return console.Advise(fmt.Errorf("the key flowed and is parked again: %s", gate.Closing.Error), "feedbox parked show "+key+p.flag())
 		default:
 			bar.Add(int(max(0, left-gate.Events)))
 			left = min(left, gate.Events)
@@ -158,13 +160,11 @@ func (p *program) requestAll(ctx context.Context, o *operator.Operator, reason s
 	noted := []relay.Gate{}
 	views := []gateView{}
 	err = o.NoteAll(ctx, gates, intent, func(g relay.Gate) { noted, views = append(noted, g), append(views, newGateView(g)) })
+	if f == console.FormatJSON { // also after a failure, with those that were noted
+		err = errors.Join(err, console.JSON(p.out, views))
+	}
 	if err != nil {
 		return err
-	}
-	if f == console.FormatJSON {
-		if err := console.JSON(p.out, views); err != nil {
-			return err
-		}
 	}
 	p.say(f, "noted: retry of %d keys, %d events wait", len(noted), events)
 	return p.awaitAll(ctx, o, noted, wait, f)
@@ -177,7 +177,8 @@ func (p *program) awaitAll(ctx context.Context, o *operator.Operator, gates []re
 		if err := p.await(ctx, o, gates[0].Key, gates[0], time.Until(end).Round(time.Millisecond), f); err != nil {
 			faults = append(faults, fmt.Errorf("key %s: %w", gates[0].Key, err))
 		}
-		if !time.Now().Before(end) {
+		if rest := len(gates) - 1; rest > 0 && !time.Now().Before(end) {
+			faults = append(faults, fmt.Errorf("%d more keys: no %s finished within %s; the requests stay pending", rest, p.party(), limit))
 			break
 		}
 	}

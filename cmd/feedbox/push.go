@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/fx"
 
+	"feedbox/infrastructure/consumer/push"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
@@ -36,7 +37,7 @@ The events come from FEEDBOX_BROKER. feedbox config print push lists all setting
   FEEDBOX_PUSH_SECRET_FILE=/run/secrets/push feedbox push --from orders/billing --to https://shop.example/events`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.LoadPush(p.environ)
+			cfg, err := p.loadPush()
 			if err != nil {
 				return settingsOf(processPush, err)
 			}
@@ -66,7 +67,7 @@ feedbox config print feed lists all settings.`,
   feedbox feed --container orders --to https://shop.example/orders --mode batch`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			cfg, err := config.LoadFeed(p.environ)
+			cfg, err := p.loadFeed()
 			if err != nil {
 				return settingsOf(processFeed, err)
 			}
@@ -76,6 +77,24 @@ feedbox config print feed lists all settings.`,
 	p.overriding(cmd, "container", "FEEDBOX_COSMOS_CONTAINER", "container to read")
 	p.receiverFlags(cmd)
 	return cmd
+}
+
+func (p *program) loadPush() (*config.Push, error) {
+	c, err := config.LoadPush(p.environ)
+	return c, joinFaults(err, secretsFault(c.Receiver))
+}
+
+func (p *program) loadFeed() (*config.Feed, error) {
+	c, err := config.LoadFeed(p.environ)
+	return c, joinFaults(err, secretsFault(c.Receiver))
+}
+
+// secretsFault reports secrets that cannot sign. Package config does not know their form.
+func secretsFault(r config.Receiver) error {
+	if _, err := push.ParseSecrets(r.Secret.Reveal()); err != nil {
+		return &config.Error{Faults: []config.Fault{{Variable: "FEEDBOX_PUSH_SECRET", Problem: "cannot be read: " + err.Error(), Hint: "write whsec_ and at least 24 bytes in base64"}}}
+	}
+	return nil
 }
 
 // settingsOf adds the command that shows the settings of process, which feedbox config print does not list

@@ -56,11 +56,10 @@ func sumReplay(plan []operator.Resend) (v replayView, rewind []string) {
 	var sum operator.Resend
 	for _, r := range plan {
 		v.Ranges = append(v.Ranges, newResendView(r))
-		sum.Refused += r.Refused
 		if r.Events == 0 {
 			continue
 		}
-		rewind = append(rewind, r.Lease)
+		rewind, sum.Refused = append(rewind, r.Lease), sum.Refused+r.Refused
 		if sum.Oldest.IsZero() || r.Oldest.Before(sum.Oldest) {
 			sum.Oldest = r.Oldest
 		}

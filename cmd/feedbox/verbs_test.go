@@ -3,19 +3,28 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/changefeed/cosmosfeed"
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/console"
+	"feedbox/infrastructure/relay/relayport"
 )
 
 // A file that calls confirm declares the flag --yes, or the file of its command does.
@@ -148,5 +157,135 @@ func TestRequestsNameAnOperator(t *testing.T) {
 	}
 	if got := p.operatorName("alice"); got != "alice" {
 		t.Errorf("with the flag: %q, want alice", got)
+	}
+}
+
+// The environment of the reader may choose another container by default.
+func TestNextPageOfEventsIsOfTheSameContainer(t *testing.T) {
+	p := &program{}
+	cmd := p.ofContainer(p.eventsCommand())
+	if err := cmd.ParseFlags([]string{"--container", "orders", "--limit", "5"}); err != nil {
+		t.Fatal(err)
+	}
+	const want = "events --limit '5' --container orders --after x"
+	if got := p.continued(cmd, "x"); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// fullDisk accepts the first bytes.
+type fullDisk struct{ left int }
+
+func (d *fullDisk) Write(b []byte) (int, error) {
+	if d.left -= len(b); d.left < 0 {
+		return 0, errors.New("no space left on device")
+	}
+	return len(b), nil
+}
+
+func TestIncompleteOutputIsAFailure(t *testing.T) {
+	for _, left := range []int{0, 1000} {
+		var errOut bytes.Buffer
+		code := run(t.Context(), []string{"plan", "--changes", "10", "-o", "text"}, nil, &fullDisk{left}, &errOut, nil)
+		if code != exitFailure || !strings.Contains(errOut.String(), "no space left") {
+			t.Errorf("after %d bytes: exit code %d: %s", left, code, &errOut)
+		}
+	}
+}
+
+// gates answers as a store of parked events, after a pause.
+type gates struct {
+	relayport.Parked
+	pause time.Duration
+	gate  relay.Gate // none without a key
+}
+
+func (g gates) Gate(context.Context, string) (relay.Gate, error) {
+	time.Sleep(g.pause)
+	if g.gate.Key == "" {
+		return relay.Gate{}, fault.New(fault.NotFound, "", "no gate")
+	}
+	return g.gate, nil
+}
+
+func awaited(t *testing.T, parked gates, before ...relay.Gate) (err error) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{out: io.Discard, errOut: io.Discard}
+		err = p.awaitAll(t.Context(), &operator.Operator{Parked: parked}, before, time.Second, console.FormatTable)
+	})
+	return err
+}
+
+// The wait may end with the first key done, and the others not asked for.
+func TestEndOfTheWaitIsNoSuccessOfTheOtherKeys(t *testing.T) {
+	slow := gates{pause: time.Second}
+	if err := awaited(t, slow, relay.Gate{Key: "a"}, relay.Gate{Key: "b"}); err == nil || !strings.Contains(err.Error(), "1 more") {
+		t.Errorf("two keys: %v", err)
+	}
+	if err := awaited(t, slow, relay.Gate{Key: "a"}); err != nil {
+		t.Errorf("one key: %v", err)
+	}
+}
+
+// The request was carried out, whatever happened to the key after it.
+func TestKeyThatIsParkedAgainIsNotWaitedFor(t *testing.T) {
+	closed := time.Now()
+	before := relay.Gate{Key: "a", Closing: relay.Closing{At: closed}, Intent: &relay.Intent{Verb: relay.VerbRetry}, Attempts: 2}
+	again := relay.Gate{Key: "a", Closing: relay.Closing{At: closed.Add(time.Minute), Error: "e9 has 2 MB"}}
+	if err := awaited(t, gates{gate: again}, before); err == nil || !strings.Contains(err.Error(), "parked again: e9 has 2 MB") {
+		t.Errorf("parked again: %v", err)
+	}
+	if err := awaited(t, gates{gate: before}, before); err == nil || !strings.Contains(err.Error(), "stays pending") {
+		t.Errorf("not sent yet: %v", err)
+	}
+}
+
+// Nothing is parked again in a range that is not rewound.
+func TestReplayCountsRefusedEventsOfRewoundRangesOnly(t *testing.T) {
+	v, rewind := sumReplay([]operator.Resend{{Lease: "-7F", Refused: 2}, {Lease: "7F-FF", Events: 1, Refused: 1}})
+	if v.Refused != 1 || !slices.Equal(rewind, []string{"7F-FF"}) || v.Ranges[0].Refused != 2 {
+		t.Errorf("%d refused, %q rewound: %+v", v.Refused, rewind, v)
+	}
+}
+
+// half stores the intent of one of its two gates.
+type half struct{ relayport.Parked }
+
+func (half) Gates(context.Context) ([]relay.Gate, error) {
+	return []relay.Gate{{Key: "a"}, {Key: "b"}}, nil
+}
+
+func (half) SetIntent(_ context.Context, key string, intent relay.Intent) (relay.Gate, error) {
+	if key == "b" {
+		return relay.Gate{}, errors.New("no reply")
+	}
+	return relay.Gate{Key: key, Intent: &intent}, nil
+}
+
+func TestRetriesNotedBeforeAFailureAreListed(t *testing.T) {
+	var out bytes.Buffer
+	p := &program{out: &out, errOut: io.Discard}
+	err := p.requestAll(t.Context(), &operator.Operator{Parked: half{}}, "", relay.Intent{Verb: relay.VerbRetry}, true, 0, console.FormatJSON)
+	if err == nil || !strings.Contains(err.Error(), "after 1 of 2 keys") || !strings.Contains(out.String(), `"key": "a"`) {
+		t.Errorf("%v: %s", err, &out)
+	}
+}
+
+// What is printed is corrected and sent again.
+func TestPrintedBodiesAreNotAltered(t *testing.T) {
+	var out bytes.Buffer
+	p := &program{out: &out}
+	for body, want := range map[string]string{"plain\ttext": "plain\ttext\n", "{\"a\":\"\u202e\"}": "{\n  \"a\": \"\\u202e\"\n}\n"} {
+		if err := p.printBody([]byte(body)); err != nil || out.String() != want {
+			t.Errorf("%q: %v, %q", body, err, &out)
+		}
+		out.Reset()
+	}
+	for _, body := range []string{"\n\x04name\x12", "a\r\nb"} {
+		if err := p.printBody([]byte(body)); err == nil || out.Len() > 0 {
+			t.Errorf("%q: %v, %q", body, err, &out)
+		}
+		out.Reset()
 	}
 }

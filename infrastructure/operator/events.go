@@ -79,6 +79,9 @@ func (o *Operator) Events(ctx context.Context, s Snapshot, f EventFilter) (Event
 	if states := States(); f.State != "" && !slices.Contains(states, f.State) {
 		return EventPage{}, fault.New(fault.Invalid, "invalid_filter", fmt.Sprintf("there is no state %q: give one of %v", f.State, states))
 	}
+	if !f.From.IsZero() && !f.Until.IsZero() && !f.From.Before(f.Until) {
+		return EventPage{}, fault.New(fault.Invalid, "invalid_filter", "the time from which events are listed is not before the one until which they are")
+	}
 	switch {
 	case f.State == StatusParked:
 		return o.parkedEvents(ctx, f)

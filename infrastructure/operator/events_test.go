@@ -345,6 +345,8 @@ func TestHostileFiltersAreRefused(t *testing.T) {
 		{Continuation: "bm9uZQ"},
 		{Key: "a", Continuation: "bm9uZQ"},
 		{State: StatusParked, Continuation: "bm9uZQ"},
+		{From: time.Unix(2, 0), Until: time.Unix(1, 0)}, // a list of no possible event would look as if there were none
+		{From: time.Unix(1, 0), Until: time.Unix(1, 0), State: StatusDead},
 	} {
 		f.Limit = 5
 		if page, err := o.Events(t.Context(), s, f); !fault.Is(err, fault.Invalid) {

@@ -57,7 +57,26 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 	} else if paused {
 		found = append(found, Fine("pause", "all ranges are paused by an operator").Is(FindingWarning, o.cfg.Command("feedbox leases resume --all")))
 	}
-	return append(found, o.examineAge(ctx, management))
+	return append(append(found, o.examineConditions(leases)...), o.examineAge(ctx, management))
+}
+
+// examineConditions finds ranges whose owner is live and does not send.
+func (o *Operator) examineConditions(leases []changefeed.Lease) (found []Finding) {
+	for _, bad := range []Condition{Stopped, Unread, Retrying, Paused} {
+		count, example, status := 0, "", FindingWarning
+		for _, l := range leases {
+			if c, _ := (Range{Lease: l, Silent: o.Silence(l, time.Now())}).Condition(time.Now()); c == bad {
+				count, example = count+1, changefeed.LeaseName(l.ID)
+			}
+		}
+		if bad == Stopped {
+			status = FindingFailed
+		}
+		if count > 0 {
+			found = append(found, Fine("ranges", "%d of %d are %s, such as %s", count, len(leases), bad, example).Is(status, o.cfg.Command("feedbox leases ls")+" shows the errors"))
+		}
+	}
+	return found
 }
 
 const (

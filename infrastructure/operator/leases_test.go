@@ -221,6 +221,29 @@ func TestDoctorCountsSilentLeases(t *testing.T) {
 	}
 }
 
+// A range may have a live owner that sends nothing.
+func TestDoctorShowsRangesThatAreNotHealthy(t *testing.T) {
+	o := newSharedStore(t)
+	for i, trouble := range []string{"", `,"health":"stopped"`, `,"health":"retrying"`, `,"health":"unread"`, `,"paused":"true"`} {
+		bounds := []string{"", "2F", "3F", "4F", "5F", "FF"}
+		id := fmt.Sprintf("feedboxmemory_db_coll..%s-%s", bounds[i], bounds[i+1])
+		body := fmt.Appendf(nil, `{"id":%q,"version":1,"LeaseToken":"%s-%s","FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":"relay","ContinuationToken":"\"0\"","timestamp":%q,"properties":{"expiry":"20000"%s}}`,
+			id, bounds[i], bounds[i+1], bounds[i], bounds[i+1], time.Now().Format(time.RFC3339Nano), trouble)
+		if _, err := o.store.Leases.Create(t.Context(), changefeed.Record{ID: id, Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := texts(o.examineLeases(t.Context(), ""))
+	for _, want := range []string{
+		"leases ok: 5, all owned", "ranges failed: 1 of 5 are stopped, such as " + changefeed.LeaseName("feedboxmemory_db_coll..2F-3F") + "; feedbox leases ls",
+		"ranges warning: 1 of 5 are unread", "ranges warning: 1 of 5 are retrying", "ranges warning: 1 of 5 are paused",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in:\n%s", want, got)
+		}
+	}
+}
+
 func isShardsError(err error) bool {
 	_, ok := errors.AsType[*relayport.ShardsError](err)
 	return ok

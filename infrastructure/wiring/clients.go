@@ -3,7 +3,6 @@ package wiring
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
@@ -35,10 +34,7 @@ func (p Params) credential() (azcore.TokenCredential, error) {
 // of the process. A zero spans records no spans. The perCall policies run once per call of
 // the SDK.
 func (p Params) cosmosClient(cfg config.Cosmos, spans tracing.Provider, perCall ...policy.Policy) (*azcosmos.Client, error) {
-	c := cosmos.ClientConfig{Endpoint: string(cfg.Endpoint), Key: cfg.Key.Reveal()}
-	for _, region := range cfg.PreferredRegions {
-		c.PreferredRegions = append(c.PreferredRegions, strings.TrimSpace(region))
-	}
+	c := cosmos.ClientConfig{Endpoint: string(cfg.Endpoint), Key: cfg.Key.Reveal(), PreferredRegions: cfg.PreferredRegions}
 	c.Options.Transport = p.CosmosTransport
 	c.Options.TracingProvider = spans
 	c.Options.PerCallPolicies = perCall

@@ -3,7 +3,6 @@ package wiring
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"go.uber.org/fx"
 
@@ -57,12 +56,8 @@ type contactStore struct {
 
 // contract returns the configured contract of events.
 func contract(e config.Event) document.EventContract {
-	types := make([]string, len(e.Types))
-	for i, one := range e.Types {
-		types[i] = strings.TrimSpace(one)
-	}
 	return document.EventContract{
-		Type: e.TypeMember, Types: types, ID: e.IDMember, Key: e.KeyMember, Body: e.BodyMember, Subject: e.SubjectMember,
+		Type: e.TypeMember, Types: e.Types, ID: e.IDMember, Key: e.KeyMember, Body: e.BodyMember, Subject: e.SubjectMember,
 		Sequence: e.SequenceMember, Ordinal: e.OrdinalMember, Version: e.VersionMember, CreatedAt: e.CreatedAtMember, Traceparent: e.TraceparentMember,
 	}
 }

@@ -58,7 +58,7 @@ type configQueue struct {
 	ForwardDeadLetteredMessagesTo       string
 	ForwardTo                           string
 	LockDuration                        configDuration
-	MaxDeliveryCount                    int
+	MaxDeliveryCount                    configCount
 	RequiresDuplicateDetection          bool
 	RequiresSession                     bool
 }
@@ -76,7 +76,7 @@ type configSubscription struct {
 	ForwardDeadLetteredMessagesTo    string
 	ForwardTo                        string
 	LockDuration                     configDuration
-	MaxDeliveryCount                 int
+	MaxDeliveryCount                 configCount
 	RequiresSession                  bool
 }
 
@@ -107,7 +107,21 @@ func (d *configDuration) UnmarshalJSON(b []byte) error {
 		return nil
 	}
 	v, err := isoduration.Parse(s)
+	if err == nil && v == 0 { // the broker would read it as no value
+		err = errors.New("a duration must be positive")
+	}
 	*d = configDuration(v)
+	return err
+}
+
+// configCount is a number from 1.
+type configCount int
+
+func (n *configCount) UnmarshalJSON(b []byte) error {
+	err := json.Unmarshal(b, (*int)(n))
+	if err == nil && *n < 1 { // the broker would read 0 as no value
+		err = errors.New("MaxDeliveryCount must be positive")
+	}
 	return err
 }
 
@@ -138,7 +152,7 @@ func (n *configNamespace) topology() (*Topology, error) {
 			Name:                      q.Name,
 			DeadLetteringOnExpiration: p.DeadLetteringOnMessageExpiration, DefaultTTL: time.Duration(p.DefaultMessageTimeToLive),
 			DuplicateDetectionWindow: time.Duration(p.DuplicateDetectionHistoryTimeWindow), ForwardDeadLetteredTo: p.ForwardDeadLetteredMessagesTo,
-			ForwardTo: p.ForwardTo, LockDuration: time.Duration(p.LockDuration), MaxDeliveryCount: p.MaxDeliveryCount,
+			ForwardTo: p.ForwardTo, LockDuration: time.Duration(p.LockDuration), MaxDeliveryCount: int(p.MaxDeliveryCount),
 			RequiresDuplicateDetection: p.RequiresDuplicateDetection, RequiresSession: p.RequiresSession, Partitioned: p.EnablePartitioning,
 		})
 	}
@@ -155,7 +169,7 @@ func (n *configNamespace) topology() (*Topology, error) {
 				Name:                      sub.Name,
 				DeadLetteringOnExpiration: p.DeadLetteringOnMessageExpiration, DefaultTTL: time.Duration(p.DefaultMessageTimeToLive),
 				ForwardDeadLetteredTo: p.ForwardDeadLetteredMessagesTo, ForwardTo: p.ForwardTo, LockDuration: time.Duration(p.LockDuration),
-				MaxDeliveryCount: p.MaxDeliveryCount, RequiresSession: p.RequiresSession,
+				MaxDeliveryCount: int(p.MaxDeliveryCount), RequiresSession: p.RequiresSession,
 			}
 			for _, r := range sub.Rules {
 				rule, err := r.rule()

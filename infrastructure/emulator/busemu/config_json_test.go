@@ -56,6 +56,8 @@ func TestInvalidConfigsAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                                "unexpected EOF",
 		`{"UserConfig":{"Namespaces":[]}}`: "0 namespaces",
+		`{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"LockDuration":"PT0S"}}]}]}}`:                                                                 "must be positive",
+		`{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"MaxDeliveryCount":0}}]}]}}`:                                                                  "must be positive",
 		`{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"LockDuration":"1 min"}}]}]}}`:                                                                "ISO 8601",
 		`{"UserConfig":{"Namespaces":[{"Queues":[{"Name":"q","Properties":{"Nonsense":1}}]}]}}`:                                                                          "Nonsense",
 		`{"UserConfig":{"Namespaces":[{"Topics":[{"Name":"t","Subscriptions":[{"Name":"s","Rules":[{"Name":"a"},{"Name":"b","Properties":{"FilterType":"Sql"}}]}]}]}]}}`: "rule b",

@@ -2,6 +2,7 @@ package cosmosemu
 
 import (
 	"encoding/json"
+	"errors"
 	"net"
 	"net/http"
 	"strings"
@@ -80,10 +81,15 @@ func (s *Server) control(r *http.Request) ([]byte, error) {
 		return nil, refuse(http.StatusUnsupportedMediaType, "Control requests are POST with content type application/json")
 	}
 	var in controlRequest
-	if err := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16)).Decode(&in); err != nil {
-		return nil, refuse(http.StatusBadRequest, "The control request is not JSON: %v", err)
+	body := json.NewDecoder(http.MaxBytesReader(nil, r.Body, 1<<16))
+	body.DisallowUnknownFields() // without its operation, a fault would be one of all
+	err := body.Decode(&in)
+	if err == nil && body.More() {
+		err = errors.New("text follows the first value")
 	}
-	var err error
+	if err != nil {
+		return nil, refuse(http.StatusBadRequest, "The control request is not JSON of the known members: %v", err)
+	}
 	switch path := strings.Join(parts, "/"); {
 	case inContainer && parts[4] == "split" && in.At != "":
 		err = s.SplitAt(parts[1], parts[3], in.Range, in.At)
@@ -152,6 +158,12 @@ func (s *Server) controlFault(in *controlRequest) error {
 	}
 	if _, known := handlers[in.Operation]; !known && in.Operation != OpAny {
 		return refuse(http.StatusBadRequest, "There is no operation %q", in.Operation)
+	}
+	if in.Times < 0 || in.Status != 0 && (in.Status < 200 || in.Status > 599) {
+		return refuse(http.StatusBadRequest, "times is %d and status %d: times must not be negative, and status be from 200 to 599", in.Times, in.Status)
+	}
+	if in.Status == 0 && loss == NoLoss && in.DelayMS <= 0 {
+		return refuse(http.StatusBadRequest, "The fault has no effect: give it a status, a delayMs or a loss")
 	}
 	f := Fault{
 		Delay: time.Duration(in.DelayMS) * time.Millisecond, Execute: in.Execute, Status: in.Status, SubStatus: in.SubStatus,

@@ -250,11 +250,22 @@ func TestControlEndpoint(t *testing.T) {
 		t.Errorf("clear: %d", code)
 	}
 	create(t, c, "1", "a")
-	for path, body := range map[string]string{"faults": `{"operation":"Fly"}`, "faults/clear": `x`} {
-		if code, _ := post(path, body); code != 400 {
-			t.Errorf("%s %s: %d, want 400", path, body, code)
+	for _, wrong := range []struct{ path, body string }{
+		{"faults", `{"operation":"Fly"}`},
+		{"faults/clear", `x`},
+		{"faults", `{"operations":"CreateItem","status":429}`}, // would be a fault of all operations
+		{"faults", `{"operation":"CreateItem","status":42}`},
+		{"faults", `{"operation":"CreateItem","status":1000}`},
+		{"faults", `{"operation":"CreateItem","times":-1,"status":429}`},
+		{"faults", `{"operation":"CreateItem","times":3,"retryAfterMs":100}`},
+		{"clock", `{"advance":60000}`},
+		{"clock", `{"advanceMs":1}{"advanceMs":1}`},
+	} {
+		if code, text := post(wrong.path, wrong.body); code != 400 {
+			t.Errorf("%s %s: %d %s, want 400", wrong.path, wrong.body, code, text)
 		}
 	}
+	create(t, c, "2", "a") // no fault was set
 	if code, _ := post("nothing", `{}`); code != 404 {
 		t.Errorf("unknown request: %d", code)
 	}

@@ -139,6 +139,9 @@ func number(n float64) string {
 		rounded, _ := strconv.ParseFloat(strconv.FormatFloat(n, 'g', 4, 64), 64) // always a number
 		return strconv.FormatFloat(rounded, 'f', -1, 64)
 	}
+	if math.IsInf(n, 0) {
+		return fmt.Sprint(n)
+	}
 	text := strconv.FormatFloat(math.Round(n), 'f', 0, 64)
 	for at := len(text) - 3; at > 0 && text[at-1] != '-'; at -= 3 {
 		text = text[:at] + "," + text[at:]

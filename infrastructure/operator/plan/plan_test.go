@@ -249,3 +249,12 @@ func TestOperatingAtScaleShowsThePlan(t *testing.T) {
 		t.Errorf("%d rows", rows)
 	}
 }
+
+func TestInfiniteInputIsNamed(t *testing.T) {
+	in := Defaults()
+	for _, in.Changes = range []float64{math.Inf(1), math.Inf(-1)} {
+		if _, err := New(in); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("--changes %g: give", in.Changes)) {
+			t.Errorf("%g: %v", in.Changes, err)
+		}
+	}
+}

@@ -98,6 +98,36 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 	}
 }
 
+// The counters of one process say nothing about those of another, and the lag of one not the lag of all.
+func TestFiguresOfSomeProcessesAreNotThoseOfAll(t *testing.T) {
+	var away atomic.Value
+	away.Store("/b")
+	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == away.Load() {
+			http.Error(w, "away", http.StatusServiceUnavailable)
+			return
+		}
+		n := map[string]int{"/a": 10, "/b": 1000}[r.URL.Path]
+		_, _ = fmt.Fprintf(w, "# TYPE messaging_client_sent_messages_total counter\nmessaging_client_sent_messages_total %d\n# TYPE outbox_lag gauge\noutbox_lag{lease=%q} %d\n", n, r.URL.Path, n)
+	}))
+	defer relays.Close()
+	o := New(Options{Metrics: []string{relays.URL + "/a", relays.URL + "/b"}, Client: relays.Client()})
+	read := func(now string) [seriesCount]float64 {
+		away.Store(now)
+		o.reader.readMetrics(t.Context())
+		return o.reader.overview.rates
+	}
+	for _, now := range []string{"/b", "/a"} {
+		if rates := read(now); !math.IsNaN(rates[seriesAccepted]) || !math.IsNaN(rates[seriesBehind]) {
+			t.Errorf("without %s: %v events/s, %v behind, want unknown ones", now, rates[seriesAccepted], rates[seriesBehind])
+		}
+	}
+	read("")
+	if rates := read(""); rates[seriesAccepted] != 0 || rates[seriesBehind] != 1010 {
+		t.Errorf("with both: %v", rates)
+	}
+}
+
 // Ranges of several containers have the same names. A page is of one container.
 func TestLagOfAnotherContainerIsNotShown(t *testing.T) {
 	lease := changefeed.Lease{ID: "p..-FF", State: changefeed.LeaseLive}

@@ -46,6 +46,9 @@ func (s *Operations) leaseAct(command LeaseCommand, title, summary, warning stri
 				if command == CommandPause || command == CommandRestart {
 					preview.Typed = string(command) + " all"
 				}
+				if len(p.Snapshot.Ranges) == 0 && p.Ranges.Current() && command != CommandPause && command != CommandResume { // which last for ranges of the future
+					preview.Blocked = "There are no ranges yet: no relay has started."
+				}
 				return preview, nil
 			}
 			one, err := s.lease(ctx, q)

@@ -33,6 +33,7 @@ type metricsSum struct {
 	lagUnknown bool
 	up         map[string]bool // by dependency; false if any process reports it down
 	answered   int             // processes
+	from       string          // their addresses
 }
 
 // consumed is what the handlers of consumers do: calls of theirs that succeeded and failed.
@@ -69,6 +70,7 @@ func scrape(ctx context.Context, client *http.Client, addresses []string, contai
 			continue
 		}
 		sum.answered++
+		sum.from += address + " "
 		sum.add(families)
 	}
 	return sum, failed
@@ -193,7 +195,7 @@ func (r *Reader) readMetrics(ctx context.Context) {
 	p.rates = unknownRates()
 	p.metrics = t
 	seconds := t.at.Sub(before.at).Seconds()
-	same := before.answered == t.answered && t.answered > 0 && seconds > 0
+	same := before.from == t.from && t.answered > 0 && seconds > 0
 	per := func(now, then float64) float64 {
 		if !same || now < then { // a process has restarted, so its counters started from zero
 			return math.NaN()
@@ -204,7 +206,7 @@ func (r *Reader) readMetrics(ctx context.Context) {
 	p.rates[seriesBatches] = per(t.batches, before.batches)
 	p.consumed = consumed{known: t.consumed.known, handled: per(t.consumed.handled, before.consumed.handled), failed: per(t.consumed.failed, before.consumed.failed)}
 	behind := t.behind()
-	if behind.known {
+	if behind.known = behind.known && err == nil; behind.known { // the others may have ranges, too
 		p.rates[seriesBehind], p.rates[seriesOldest] = behind.transactions, behind.oldest.Seconds()
 	} else if p.Ranges.Current() && p.Snapshot.Unknown == 0 { // measured on the feed
 		p.rates[seriesBehind], p.rates[seriesOldest] = float64(p.Snapshot.Behind), p.Snapshot.Oldest.Seconds()

@@ -393,8 +393,11 @@ func act(t *testing.T, port operations.Port, path string, pause time.Duration, w
 		if typed := regexp.MustCompile(`Type <b>([^<]+)</b>`).FindStringSubmatch(preview.Body.String()); typed != nil {
 			form.Set("typed", typed[1])
 		}
-		if q, _ := url.ParseQuery(path[strings.Index(path, "?")+1:]); q.Has("body") {
-			form.Set("body", q.Get("body"))
+		q, _ := url.ParseQuery(path[strings.Index(path, "?")+1:])
+		for _, area := range []string{"body", "document"} {
+			if q.Has(area) {
+				form.Set(area, q.Get(area))
+			}
 		}
 		time.Sleep(pause)
 		address, _, _ := strings.Cut(path, "?")

@@ -243,7 +243,10 @@ func (s *Operations) previewEdit(ctx context.Context, q url.Values) (*page.Previ
 	}
 	text := q.Get("document")
 	if text == "" {
-		text, _ = indented(m.Document)
+		var cut bool
+		if text, cut = indented(m.Document); cut {
+			p.Blocked = "The document is too large for this form: use feedbox parked edit."
+		}
 	} else if trouble := port.CheckEdit(key, event, []byte(text)); trouble != "" {
 		return nil, &page.Refusal{Status: http.StatusUnprocessableEntity, Title: "The corrected document cannot be sent", Detail: trouble + ". Nothing was stored.", Next: "Go back and correct it; your input is still there."}
 	} else {
@@ -259,19 +262,16 @@ func (s *Operations) doEdit(ctx context.Context, o *page.Order) error {
 	if err != nil {
 		return err
 	}
-	m, err := port.ReadEditable(ctx, key, event)
-	if err != nil {
-		return err
-	}
+	document := []byte(o.Values.Get("document"))
 	if o.Values.Get("consumer") != "" {
-		gate, err := port.ReplaceParked(ctx, key, event, []byte(o.Values.Get("document")), m.Version, relay.Intent{Verb: relay.VerbRetry, By: o.Who, Note: o.Why})
+		gate, err := port.ReplaceParked(ctx, key, event, document, o.Stamp, relay.Intent{Verb: relay.VerbRetry, By: o.Who, Note: o.Why})
 		if err != nil {
 			return err
 		}
 		o.Say("The corrected document is stored.")
 		return s.await(ctx, port, o, gate, relay.VerbRetry)
 	}
-	if err := s.o.Port.ReplaceEvent(ctx, key, event, []byte(o.Values.Get("document")), m.Version); err != nil {
+	if err := s.o.Port.ReplaceEvent(ctx, key, event, document, o.Stamp); err != nil {
 		return err
 	}
 	o.Say("The corrected document is stored.")

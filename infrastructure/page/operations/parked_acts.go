@@ -71,8 +71,8 @@ func (s *Operations) previewRetry(ctx context.Context, q url.Values) (*page.Prev
 	p.Facts = append(p.Facts,
 		page.Fact{Name: "compared with the store", Value: fmt.Sprintf("the first %d", c.Events)},
 		page.Fact{Name: "differ", Value: listed(c.Differ)}, page.Fact{Name: "no longer stored", Value: listed(c.Gone)})
-	if len(c.Gone) > 0 {
-		p.Warning = "Events that are no longer stored are sent as they were parked."
+	if len(c.Gone) > 0 { // the relay would refuse it
+		p.Blocked = "Events are no longer stored: they have expired or were removed. Retry the key without the store, to send its events as they were parked."
 	}
 	return p, nil
 }
@@ -147,6 +147,8 @@ func (s *Operations) await(ctx context.Context, port Port, o *page.Order, before
 			return err
 		case g.Intent == nil && g.Attempts > before.Attempts:
 			return &page.Refusal{Status: http.StatusConflict, Title: "The key stays parked", Detail: g.Error, Next: "Correct the event, then retry the key."}
+		case g.Intent == nil && !g.Closing.At.Equal(before.Closing.At): // it was open in between
+			return &page.Refusal{Status: http.StatusConflict, Title: "The key flowed and is parked again", Detail: g.Closing.Error, Next: "See the key."}
 		default:
 			o.Progress(max(0, before.Events-g.Events), before.Events)
 		}

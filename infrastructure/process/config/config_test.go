@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,28 @@ func TestPreferredRegions(t *testing.T) {
 	}
 	if _, err := config.LoadRelay(relayEnviron("FEEDBOX_COSMOS_PREFERRED_REGIONS=West Europe,")); err == nil || !strings.Contains(err.Error(), "names a region that is empty") {
 		t.Errorf("a comma too many: %v", err)
+	}
+}
+
+// " b" would be an audience that no token has, and a consumer that does not exist.
+func TestListsMayHaveBlanksAfterTheirCommas(t *testing.T) {
+	relay, err := config.LoadRelay(relayEnviron("FEEDBOX_CONSUMERS=orders/a, orders/b ,", "FEEDBOX_EVENT_TYPES=A, B"))
+	if err != nil || !slices.Equal(relay.Broker.Consumers, []string{"orders/a", "orders/b"}) || !slices.Equal(relay.Event.Types, []string{"A", "B"}) {
+		t.Errorf("consumers %q, types %q: %v", relay.Broker.Consumers, relay.Event.Types, err)
+	}
+	api, err := config.LoadAPI([]string{
+		"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_COSMOS_PREFERRED_REGIONS=West Europe, North Europe", "FEEDBOX_ALLOWED_HOSTS=a, b",
+		"FEEDBOX_AUTH=entra", "FEEDBOX_AUTH_ISSUER=https://login.example/t/v2.0", "FEEDBOX_AUTH_AUDIENCE=api://a, api://b",
+	})
+	if err != nil || !slices.Equal(api.Auth.Audiences, []string{"api://a", "api://b"}) || api.Cosmos.PreferredRegions[1] != "North Europe" || api.AllowedHosts[1] != "b" {
+		t.Errorf("%+v, %q, %q: %v", api.Auth, api.Cosmos.PreferredRegions, api.AllowedHosts, err)
+	}
+	push, err := config.LoadPush([]string{"FEEDBOX_BROKER=rabbitmq", "FEEDBOX_RABBITMQ_URL=amqp://127.0.0.1", "FEEDBOX_PUSH_FROM=a", "FEEDBOX_PUSH_TO=https://a.example", "FEEDBOX_PUSH_REFUSED=409, 410"})
+	if err != nil || !slices.Equal(push.Receiver.Refused, []int{409, 410}) {
+		t.Errorf("%v: %v", push.Receiver.Refused, err)
+	}
+	if console, err := config.LoadConsole([]string{"FEEDBOX_CONSOLE_METRICS=http://a/metrics, http://b/metrics"}); err != nil || len(console.Metrics) != 2 || console.Metrics[1] != "http://b/metrics" {
+		t.Errorf("%v: %v", console.Metrics, err)
 	}
 }
 

@@ -128,13 +128,7 @@ type RabbitMQ struct {
 }
 
 // Members returns the URLs of the members of the cluster.
-func (r RabbitMQ) Members() []string {
-	members := strings.Split(r.URL.Reveal(), ",")
-	for i := range members {
-		members[i] = strings.TrimSpace(members[i])
-	}
-	return members
-}
+func (r RabbitMQ) Members() []string { return listOf(r.URL.Reveal()) }
 
 // SQS names the queue. Only the relay uses it. The credential is that of the AWS SDK:
 // its variables, its files, or the role of the machine or pod.

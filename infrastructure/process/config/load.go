@@ -24,6 +24,11 @@ func load(target any, environ []string) *report {
 	for i, v := range variables {
 		report.order[v.Name] = i + 1
 	}
+	for _, v := range variables {
+		if text := given[v.Name]; v.Type == "list" && text != "" {
+			given[v.Name] = strings.Join(listOf(text), ",")
+		}
+	}
 	fromFile := readFiles(report, variables, given)
 	fresh := func() any { return reflect.New(reflect.TypeOf(target).Elem()).Interface() }
 	err := env.ParseWithOptions(target, env.Options{Environment: given, Prefix: Prefix})
@@ -48,6 +53,15 @@ func load(target any, environ []string) *report {
 	}
 	report.addUnknown(given)
 	return report
+}
+
+// listOf returns the entries of a list without the blanks around them.
+func listOf(text string) []string {
+	entries := strings.Split(text, ",")
+	for i := range entries {
+		entries[i] = strings.TrimSpace(entries[i])
+	}
+	return entries
 }
 
 // Lookup finds a variable in environ, a list of NAME=value; the last one of a name counts.

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 )
@@ -70,6 +71,7 @@ func LoadRelay(environ []string) (*Relay, error) {
 	if c.Store.Kind == StoreCosmos {
 		checkContainers(report, c.Cosmos)
 	}
+	c.Broker.Consumers = slices.DeleteFunc(c.Broker.Consumers, func(name string) bool { return name == "" }) // such as after a trailing comma
 	checkMore(report, c)
 	checkStart(report, "FEEDBOX_RELAY_START", c.Start)
 	c.deriveFeed(report)

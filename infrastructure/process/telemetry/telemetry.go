@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -167,7 +168,7 @@ func (o *Options) exports(signal string) bool {
 		v, _ := o.LookupEnv(name)
 		return v
 	}
-	if value("OTEL_SDK_DISABLED") == "true" || value("OTEL_"+signal+"_EXPORTER") == "none" {
+	if strings.EqualFold(value("OTEL_SDK_DISABLED"), "true") || value("OTEL_"+signal+"_EXPORTER") == "none" {
 		return false
 	}
 	return value("OTEL_EXPORTER_OTLP_ENDPOINT") != "" || value("OTEL_EXPORTER_OTLP_"+signal+"_ENDPOINT") != ""

@@ -100,6 +100,22 @@ func TestExportOverOTLP(t *testing.T) {
 	}
 }
 
+// The specification of OpenTelemetry ignores the case of a boolean.
+func TestDisabledSDKExportsNothing(t *testing.T) {
+	for value, exports := range map[string]bool{"true": false, "True": false, "TRUE": false, "": true, "false": true, "1": true} {
+		tel, err := telemetry.Start(t.Context(), "feedbox-test", &telemetry.Options{LookupEnv: func(name string) (string, bool) {
+			return map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://127.0.0.1:1", "OTEL_SDK_DISABLED": value}[name], true
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tel.Exported() != nil; got != exports {
+			t.Errorf("OTEL_SDK_DISABLED=%s: exports %t", value, got)
+		}
+		shutdown(t, tel)
+	}
+}
+
 func TestLevelCanChange(t *testing.T) {
 	var out bytes.Buffer
 	var level slog.LevelVar

@@ -46,11 +46,17 @@ func (f *fieldReader) notBool(name string, to *bool) {
 	}
 }
 
+// mustBePositive refuses a zero, which the broker would read as no value and replace by the default.
+const mustBePositive = "allowed: it must be positive"
+
 func (f *fieldReader) int(name string, to *int) {
 	if v, ok := f.node.value(name); ok {
 		n, err := strconv.Atoi(v)
 		if err != nil || n < 0 {
 			f.fail(name, v, "a number")
+		}
+		if n == 0 && name != "MaxMessageSizeInKilobytes" { // which some SDKs send without a value of the caller
+			f.fail(name, v, mustBePositive)
 		}
 		*to = n
 	}
@@ -61,6 +67,9 @@ func (f *fieldReader) duration(name string, to *time.Duration) {
 		d, err := isoduration.Parse(v)
 		if err != nil {
 			f.fail(name, v, "an ISO 8601 duration")
+		}
+		if d == 0 {
+			f.fail(name, v, mustBePositive)
 		}
 		*to = d
 	}

@@ -3,12 +3,15 @@ package operations_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"feedbox/application/relay"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/page/operations"
@@ -154,5 +157,91 @@ func TestReadersSeeDeadLettersWithoutActs(t *testing.T) {
 		if body := reply.Body.String(); reply.Code != want || strings.Contains(body, "Discard") || strings.Contains(body, "again …") {
 			t.Errorf("%s: %d %s", path, reply.Code, body)
 		}
+	}
+}
+
+// editing is a port with one event of a parked key. The event changes after each read if changes is set.
+type editing struct {
+	*acting
+	document string
+	reads    int
+	changes  bool
+	gone     []string
+	replaced []string // versions
+}
+
+func (e *editing) ReadEditable(context.Context, string, string) (operator.EditableEvent, error) {
+	if e.changes {
+		e.reads++
+	}
+	return operator.EditableEvent{Document: []byte(e.document), Version: fmt.Sprint("v", e.reads/3)}, nil
+}
+
+func (*editing) CheckEdit(string, string, []byte) string { return "" }
+
+func (e *editing) ReplaceEvent(_ context.Context, _, _ string, _ []byte, version string) error {
+	e.replaced = append(e.replaced, version)
+	return nil
+}
+
+func (e *editing) CompareParked(context.Context, string) (operator.ParkedComparison, error) {
+	return operator.ParkedComparison{Events: 3, Gone: e.gone}, nil
+}
+
+func newEditing(document string) *editing {
+	return &editing{acting: &acting{fake: crowd(1, 1), after: make([]relay.Gate, 2)}, document: document}
+}
+
+// A form with a part of a document would lose the rest.
+func TestDocumentTooLargeForTheFormIsNotEdited(t *testing.T) {
+	for size, tooLarge := range map[int]bool{1 << 10: false, 32 << 10: true} {
+		body := serve(t, newEditing(`{"text":"`+strings.Repeat("x", size)+`"}`))("/parked/mend?key=k&event=e1")
+		if got := strings.Contains(body, "use feedbox parked edit"); got != tooLarge || strings.Contains(body, `name="why"`) == tooLarge {
+			t.Errorf("%d bytes: refused: %t in\n%s", size, got, body)
+		}
+	}
+}
+
+// The event may change between the check of the confirmation and the write.
+func TestEditReplacesTheVersionOfItsPreviewOnly(t *testing.T) {
+	port := newEditing(`{}`)
+	port.changes = true // the third read would be one of the act
+	body := act(t, port, "/parked/mend?key=k&event=e1&document=%7B%7D", 0, "is stored")
+	if !slices.Equal(port.replaced, []string{"v0"}) {
+		t.Errorf("versions %q were replaced, want v0:\n%s", port.replaced, body)
+	}
+}
+
+// A relay refuses such a retry.
+func TestRetryFromTheStoreNeedsAllEventsInTheStore(t *testing.T) {
+	for _, gone := range [][]string{nil, {"e2"}} {
+		port := newEditing("")
+		port.gone = gone
+		body := serve(t, port)("/parked/retry?key=k&store=yes")
+		if refused := strings.Contains(body, "Events are no longer stored: they have expired"); refused != (gone != nil) || strings.Contains(body, `name="why"`) == refused {
+			t.Errorf("gone %q, refused: %t in\n%s", gone, refused, body)
+		}
+	}
+}
+
+// The owners of no range carry out nothing. A pause is also for ranges of the future.
+func TestActOnAllOfNoRangesIsRefused(t *testing.T) {
+	get := serve(t, crowd(0, 0))
+	get("/ranges")
+	for command, refused := range map[string]bool{"release": true, "retry": true, "restart": true, "pause": false, "resume": false} {
+		body := get("/ranges/" + command + "?lease=all")
+		if got := strings.Contains(body, "no relay has started"); got != refused || strings.Contains(body, `name="why"`) == refused {
+			t.Errorf("%s refused: %t in\n%s", command, got, body)
+		}
+	}
+}
+
+// The request was carried out, whatever happened to the key after it.
+func TestKeyThatIsParkedAgainIsNotWaitedFor(t *testing.T) {
+	again := relay.Gate{Key: "k", Events: 1, Closing: relay.Closing{Event: "e9", Reason: "too_large", Error: "e9 has 2 MB", At: time.Now().Add(time.Hour)}}
+	port := &acting{fake: crowd(1, 1), after: slices.Repeat([]relay.Gate{again}, 300)}
+	const want = "parked again"
+	if body := act(t, port, "/parked/retry?key=k", 0, want); !strings.Contains(body, want) || !strings.Contains(body, "e9 has 2 MB") {
+		t.Errorf("%q is missing:\n%s", want, body)
 	}
 }
