@@ -299,6 +299,32 @@ func TestSiblingsThatDisagreeDoNotPassALeaseToAndFro(t *testing.T) {
 	})
 }
 
+// The default name of a host is random, and what it is due of all sets is added up by its name.
+func TestSiblingsWithoutANameShareTheSum(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sets := []*world{newWorld(t, 1), newWorld(t, 1), newWorld(t, 1)}
+		processes := make([][]*host, len(sets))
+		for i := range processes {
+			o := &changefeed.Options{Siblings: &changefeed.Siblings{}}
+			for _, set := range sets {
+				processes[i] = append(processes[i], set.start("", nil, o))
+			}
+		}
+		eventually(t, 5*time.Minute, "each process has a lease", func() bool {
+			for _, p := range processes {
+				n := 0
+				for _, h := range p {
+					n += len(h.Lag())
+				}
+				if n != 1 {
+					return false
+				}
+			}
+			return true
+		})
+	})
+}
+
 // A host that cannot list a set loses its leases there. If it counted them for ever, it would leave the later sets
 // to hosts that have more leases.
 func TestSiblingsForgetASetThatCannotBeListed(t *testing.T) {

@@ -191,7 +191,7 @@ func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
 		State: LeasePending, Parent: l.ID, Epoch: l.Epoch, History: l.History,
 		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime, Reached: l.Reached, Lost: l.Lost,
 		Ahead: l.Ahead, Timestamp: now,
-		Request: Request{Paused: l.Request.Paused, History: l.Request.History},
+		Request: Request{Paused: l.Request.Paused, Retry: l.Request.Retry, History: l.Request.History},
 	}
 	if rewind := l.Request.Rewind; rewind != nil {
 		child.Request.Rewind = &RangeToken{Range: c.Range, Continuation: rewind.Continuation, Since: rewind.Since}

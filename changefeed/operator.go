@@ -202,7 +202,7 @@ func (o *Operator) live(ctx context.Context) ([]Lease, error) {
 // errSplitting means that a request would reach no owner.
 var errSplitting = errors.New("it is being split, and the request would be lost; try again when its parts are live")
 
-// each edits the requests of leases, named by id or lease token. While one of them is being
+// each edits the requests of leases, named by id or lease token, some at a time. While one of them is being
 // split it waits for the parts, because no owner reads the requests of a lease that is not live.
 func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) error) error {
 	done := map[string]bool{}
@@ -218,18 +218,23 @@ func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) e
 				return err
 			}
 		}
+		failed := make([]error, len(leases))
+		_ = inParallel(len(leases), func(i int) error {
+			l := leases[i]
+			switch {
+			case done[l.ID] || !slices.ContainsFunc(ranges, func(r FeedRange) bool { return r.Contains(l.Range) }):
+			case l.State == LeaseLive:
+				failed[i] = o.update(ctx, l, edit)
+			default:
+				failed[i] = errSplitting
+			}
+			return nil
+		})
 		var errs, splitting []error
-		for _, l := range leases {
-			if done[l.ID] || !slices.ContainsFunc(ranges, func(r FeedRange) bool { return r.Contains(l.Range) }) {
-				continue
-			}
-			err := errSplitting
-			if l.State == LeaseLive {
-				err = o.update(ctx, l, edit)
-			}
-			done[l.ID] = err == nil
+		for i, err := range failed {
+			done[leases[i].ID] = err == nil
 			if err != nil {
-				err = fmt.Errorf("lease %s: %w", l.Token, err)
+				err = fmt.Errorf("lease %s: %w", leases[i].Token, err)
 			}
 			if errors.Is(err, errSplitting) {
 				splitting = append(splitting, err)

@@ -9,24 +9,23 @@ import (
 	"time"
 )
 
-// Lag measures every live range with at least one read of the feed each, including unowned
+// Lag measures every live range with at least one read of the feed each, some at a time, including unowned
 // ranges.
 func (o *Operator) Lag(ctx context.Context) ([]RangeLag, error) {
 	leases, err := o.live(ctx)
 	if err != nil {
 		return nil, err
 	}
-	lags := make([]RangeLag, 0, len(leases))
-	for _, l := range leases {
-		lag := RangeLag{Lease: l}
-		err := lag.measure(ctx, o.feed, o.opts.Now)
-		switch {
-		case ctx.Err() != nil:
-			return nil, context.Cause(ctx)
-		case err != nil && lag.Error == "":
-			lag.Error = err.Error()
+	lags := make([]RangeLag, len(leases))
+	err = inParallel(len(leases), func(i int) error {
+		lags[i].Lease = leases[i]
+		if err := lags[i].measure(ctx, o.feed, o.opts.Now); err != nil && lags[i].Error == "" {
+			lags[i].Error = err.Error()
 		}
-		lags = append(lags, lag)
+		return context.Cause(ctx)
+	})
+	if err != nil {
+		return nil, err
 	}
 	paused, err := o.Paused(ctx)
 	for i := range lags {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,6 +202,54 @@ func TestLagReadsPastManyForeignDocumentsInFewPages(t *testing.T) {
 			t.Errorf("%d reads, %d pages in memory at once; want a few, and one", feed.reads, feed.most)
 		}
 	})
+}
+
+// Each of many ranges has a lag, although some do not answer. Commands wait for about half a minute.
+func TestSilentRangesDelayNoLagOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 100)
+		a := w.start("a", nil, nil)
+		eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == 100 })
+		a.stop()
+		var reads atomic.Int64
+		feed := slowReads{w.feed, func(ctx context.Context) {
+			took := 400 * time.Millisecond
+			if reads.Add(1)%40 == 0 {
+				took = time.Hour
+			}
+			_ = pause(ctx, took)
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 40*time.Second)
+		defer cancel()
+		lags, err := changefeed.NewOperator(feed, w.store, nil).Lag(ctx)
+		known := 0
+		for i, l := range lags {
+			if i > 0 && l.Range.Min <= lags[i-1].Range.Min {
+				t.Errorf("%s after %s", l.Range, lags[i-1].Range)
+			}
+			if l.Known {
+				known++
+			} else if l.Unknown != changefeed.UnknownUnread {
+				t.Errorf("a lag is unknown because it is %s", l.Unknown)
+			}
+		}
+		if err != nil || len(lags) != 100 || known != 98 {
+			t.Errorf("%d lags, %d known, error %v; want 100, and 98", len(lags), known, err)
+		}
+	})
+}
+
+// slowReads is a feed whose reads wait.
+type slowReads struct {
+	changefeed.Feed
+	wait func(ctx context.Context)
+}
+
+func (f slowReads) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	if f.wait(ctx); ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return f.Feed.Read(ctx, req)
 }
 
 // foreignFirst has a change after many documents that are not of the range.

@@ -287,6 +287,37 @@ func TestSplitLeaseRefusesRequests(t *testing.T) {
 	})
 }
 
+// slowWrites is a lease store whose writes take 200 ms.
+type slowWrites struct{ changefeed.LeaseStore }
+
+func (s slowWrites) Replace(ctx context.Context, r changefeed.Record) (string, error) {
+	if err := pause(ctx, 200*time.Millisecond); err != nil {
+		return "", err
+	}
+	return s.LeaseStore.Replace(ctx, r)
+}
+
+// A command ends after half a minute, and must not have restarted some of many leases by then.
+func TestRequestsForManyLeasesTakeNoLongerForEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 300)
+		a := w.start("a", nil, nil)
+		eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == 300 })
+		a.stop()
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		err := changefeed.NewOperator(w.feed, slowWrites{w.store}, nil).Restart(ctx)
+		for _, l := range w.leases() {
+			if l.Request.History == "" {
+				t.Fatalf("lease %s is not restarted: %v", l.Token, err)
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestLagOfSplitRangeIsTheSumOfItsParts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)

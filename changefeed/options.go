@@ -23,7 +23,7 @@ type Options struct {
 	Purpose string
 	// Host is this host's name in the leases. Give each host its own; two hosts with one
 	// name still work and are reported (Observer.DuplicateHost). Default: the machine's
-	// host name and eight random digits, because two processors may run on one machine.
+	// host name and eight random digits, because two processors may run on one machine. Siblings share it.
 	Host string
 	// LeasePrefixHost replaces the account host in lease ids, so that two names of one
 	// account do not make two sets of leases. Default: the feed's.

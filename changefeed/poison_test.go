@@ -267,6 +267,42 @@ func mustRaw(t *testing.T, w *world, id string) []byte {
 	return nil
 }
 
+// An operator resets the attempts of a lease while it splits.
+func TestRetryReachesTheChildrenOfASplit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var g deadLetters
+		var tried atomic.Int32
+		h := changefeed.Each(func(ctx context.Context, item changefeed.Item) error {
+			switch id := idOf(&item); id {
+			case "bad":
+				tried.Add(1)
+				return changefeed.Refuse(errors.New("bad"))
+			case "slow":
+				return pause(ctx, 5*time.Second)
+			}
+			return nil
+		})
+		w.start("a", h, &changefeed.Options{
+			DeadLetter: g.store, MaxAttempts: 4, RetryMin: 20 * time.Minute, RetryMax: 20 * time.Minute, PollMax: time.Second, Expiry: time.Hour,
+		})
+		w.feed.Put(memfeed.Document{Key: "k", ID: "bad"})
+		eventually(t, 2*time.Hour, "three attempts", func() bool { return tried.Load() == 3 })
+		w.feed.Put(memfeed.Document{Key: "j", ID: "slow"})
+		time.Sleep(2 * time.Second)
+		w.feed.Split("20") // noticed at once; the page in hand is finished first
+		time.Sleep(2 * time.Second)
+		if err := w.operator().Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "another attempt after the split", func() bool { return w.owners()["a"] == 2 && tried.Load() > 3 })
+		time.Sleep(time.Minute)
+		if n := g.count(); n > 0 {
+			t.Errorf("%d dead letters after %d attempts, three of them before the operator's Retry", n, tried.Load())
+		}
+	})
+}
+
 func TestPolicySkipContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -344,35 +380,56 @@ func TestHandlerTimeoutIsRetriedByTheSameHost(t *testing.T) {
 	})
 }
 
-// Documents that can be neither handled nor dead-lettered stop only their own keys, also if each attempt takes long.
+// Documents that can be neither handled nor dead-lettered stop only their own keys, also if each attempt takes long,
+// or if many take a while.
 func TestSilentDeadLettersDelayNoOtherHeldKey(t *testing.T) {
+	for name, c := range map[string]struct {
+		letters    int
+		took, most time.Duration
+		err        error
+	}{
+		"silent":             {20, 30 * time.Second, 55 * time.Second, errors.New("no answer")},
+		"many that fail":     {300, 900 * time.Millisecond, 30 * time.Second, errors.New("busy")},
+		"many that are kept": {300, 900 * time.Millisecond, 30 * time.Second, nil},
+		"fast":               {300, time.Millisecond, 20 * time.Second, errors.New("busy")},
+	} {
+		t.Run(name, func(t *testing.T) { silentDeadLetters(t, c.letters, c.took, c.most, c.err) })
+	}
+}
+
+// silentDeadLetters keeps a key waiting for a minute, which then needs three attempts, beside letters that take a time each.
+func silentDeadLetters(t *testing.T, letters int, takes, most time.Duration, err error) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
 		var well atomic.Bool
+		attempts := 0
 		handled := make(chan time.Time, 1)
 		handler := changefeed.Each(func(_ context.Context, item changefeed.Item) error {
 			switch {
 			case strings.Contains(string(item.Raw), "bad"):
 				return changefeed.Refuse(errors.New("bad"))
-			case !well.Load():
+			case !well.Load(), attempts < 2:
+				if well.Load() {
+					attempts++
+				}
 				return errors.New("waits")
 			}
 			handled <- time.Now()
 			return nil
 		})
-		silent := func(ctx context.Context, _ changefeed.DeadLetter) error {
-			_ = pause(ctx, 30*time.Second)
-			return errors.New("no answer")
+		slow := func(ctx context.Context, _ changefeed.DeadLetter) error {
+			_ = pause(ctx, takes)
+			return err
 		}
-		w.start("a", handler, &changefeed.Options{MaxAttempts: 1, DeadLetter: silent, RetryMax: 5 * time.Second})
+		w.start("a", handler, &changefeed.Options{MaxAttempts: 1, DeadLetter: slow, RetryMax: 5 * time.Second})
 		w.feed.Put(memfeed.Document{Key: "other", ID: "waits"})
-		for i := range 20 {
+		for i := range letters {
 			w.feed.Put(memfeed.Document{Key: fmt.Sprint("bad", i), ID: fmt.Sprint("bad", i)})
 		}
 		time.Sleep(time.Minute)
 		well.Store(true)
 		began := time.Now()
-		if took := (<-handled).Sub(began); took > 75*time.Second {
+		if took := (<-handled).Sub(began); took > most {
 			t.Errorf("the other key waited for %s after its trouble had ended", took)
 		}
 	})

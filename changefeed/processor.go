@@ -34,7 +34,7 @@ func New(feed Feed, leases LeaseStore, handler Handler, options *Options) (*Proc
 		if err != nil {
 			return nil, fmt.Errorf("changefeed: options: Host: %w", err)
 		}
-		opts.Host = fmt.Sprintf("%s-%08x", name, rand.Uint32())
+		opts.Host = opts.Siblings.name(fmt.Sprintf("%s-%08x", name, rand.Uint32()))
 	}
 	placer, _ := feed.(Placer)
 	return &Processor{placer: placer, env: env{

@@ -39,8 +39,10 @@ func (f *flow) retry() {
 		case !ok:
 			return
 		case len(keys) > 0:
-			for len(keys) > 0 && f.retryKeys(keys) {
-				keys = keys[1:]
+			for began := f.clock.Now(); len(keys) > 0 && f.retryKeys(keys); keys = keys[1:] {
+				if f.takesTurns(began) {
+					break
+				}
 			}
 		default:
 			_ = sleep(f.ctx, f.clock, pause, f.kick) // nextDue checks ctx
@@ -84,8 +86,8 @@ func (f *flow) nextDue() (keys []*heldKey, pause time.Duration, ok bool) {
 }
 
 // retryKeys applies the poison policy to a dead item of the first key, or passes some items
-// of the first keys to the handler again. It returns true after the former, unless that took long and failed:
-// thousands of keys may be dead at once, and nothing else has changed.
+// of the first keys to the handler again. It returns true after the former: thousands of keys may be dead at once, and
+// nothing else has changed.
 func (f *flow) retryKeys(keys []*heldKey) bool {
 	var batch []Item
 	var taken []int // items of each key
@@ -99,7 +101,8 @@ func (f *flow) retryKeys(keys []*heldKey) bool {
 	if i := keys[0].firstDead(); i >= 0 {
 		it := keys[0].items[i]
 		f.mu.Unlock()
-		return f.applyPolicy(keys[0], i, it)
+		f.applyPolicy(keys[0], i, it)
+		return true
 	}
 	for _, h := range keys {
 		n := f.retryCount(h, f.budget-len(batch))
@@ -188,9 +191,8 @@ func (f *flow) settleKey(h *heldKey, n int, verdicts []verdict) (handled int) {
 	return handled
 }
 
-// applyPolicy applies the poison policy to item i of a key, and reports whether the next key may follow at once.
-// Only the goroutine of retry removes items of a key.
-func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (soon bool) {
+// applyPolicy applies the poison policy to item i of a key. Only the goroutine of retry removes items of a key.
+func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) {
 	o := &f.opts
 	letter := DeadLetter{
 		LeaseRef: f.LeaseRef, ID: it.id, Key: it.item.Key, LSN: it.item.LSN,
@@ -213,19 +215,18 @@ func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (soon bool) {
 			if it.waited { // retry it: the handler may succeed by now
 				h.items[i].dead, h.items[i].waited = false, false
 			}
-			took := now.Sub(began)
-			if took >= slowLetter {
+			if took := now.Sub(began); took >= slowLetter {
 				f.restDead(now.Add(took))
 			}
 			f.mu.Unlock()
 			f.report(fmt.Errorf("dead letter: %w", err))
-			return took < slowLetter
+			return
 		}
 	case PoisonSkip:
 	}
 	notify(f.obs.DocumentPoisoned, DocumentPoisoned{letter, o.Poison})
 	if o.Poison == PoisonStop {
-		return true
+		return
 	}
 	f.mu.Lock()
 	f.window.finishHeld(it.page, &it.item)
@@ -233,12 +234,24 @@ func (f *flow) applyPolicy(h *heldKey, i int, it heldItem) (soon bool) {
 	f.progressed(h)
 	f.mu.Unlock()
 	f.report(nil)
-	return true
 }
 
-// slowLetter is the time after which a dead letter that fails delays others. A retry after each one that fails at
-// once would look at thousands of dead keys each time.
+// slowLetter is the time after which dead letters delay other keys. A scan after each one would look at thousands of
+// dead keys each time.
 const slowLetter = time.Second
+
+// takesTurns reports whether the dead letters since a time have taken so long that the other keys that are due come
+// first now.
+func (f *flow) takesTurns(began time.Time) bool {
+	now := f.clock.Now()
+	if now.Sub(began) < slowLetter {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.restDead(now)
+	return true
+}
 
 // restDead makes no key with a dead item due before until. So dead letters that take long and fail, however
 // many, leave half of the time to other keys. Then those that were not tried for longest come first, because

@@ -1,10 +1,13 @@
 package changefeed
 
-import "sync"
+import (
+	"cmp"
+	"sync"
+)
 
 // Siblings are the processors of one process that read several containers, such as those of several
-// kinds of aggregates. Pass one value to all of them (Options.Siblings), and make them with New in the
-// same order on every host. Each set of leases is shared evenly, give or take a lease. With Siblings the
+// kinds of aggregates. Pass one value to all of them (Options.Siblings), with one Options.Host or none, and make
+// them with New in the same order on every host. Each set of leases is shared evenly, give or take a lease. With Siblings the
 // sum of all sets is so, too. Without them the hosts that start first keep all leases of sets that are
 // smaller than the fleet.
 //
@@ -19,8 +22,21 @@ import "sync"
 //
 // The zero value is ready. It is safe for concurrent use, and must not be copied.
 type Siblings struct {
-	mu  sync.Mutex // guards due
-	due []map[string]int
+	mu   sync.Mutex // guards the fields below
+	due  []map[string]int
+	host string // see name
+}
+
+// name returns the default name of the host, the first one given. All sets have the same one, because what the
+// host is due of them is added up by its name.
+func (s *Siblings) name(host string) string {
+	if s == nil {
+		return host
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = cmp.Or(s.host, host)
+	return s.host
 }
 
 // join adds a set and returns its place.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -221,6 +222,38 @@ func TestPausedShardStopsNoParkedKeyOfOthers(t *testing.T) {
 		settle(50 * time.Millisecond) // less than the shortest pause
 		if keys, err := mem.Closed(t.Context()); err != nil || len(keys) != 1 || keys[0] != "b4" {
 			t.Errorf("parked after the first poll: %v, %v; want b4 alone", keys, err)
+		}
+	})
+}
+
+// Parked keys are drained several at a time, also between many keys of a shard that is paused.
+func TestPausedShardDelaysNoParkedKeysOfOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := parkedtest.NewMemory()
+		paused := func(key string) bool { return strings.HasSuffix(key, "-b") }
+		o := withParked(mem, relay.Options{Shards: []string{"a", "b"}, ShardOf: func(key string) int { return strings.Count(key, "-b") }})
+		r := newRelay(t, publisherFunc(func(groups []relay.Group) error {
+			if paused(groups[0].Key) {
+				return &relay.Error{Class: relay.Outage, Reason: "busy"}
+			}
+			time.Sleep(time.Second)
+			return nil
+		}), o)
+		for i := range 16 {
+			parkWaiting(t, r, fmt.Sprintf("%02d-a", i), fmt.Sprintf("%02d-b", i))
+		}
+		for i := range 3 {
+			r.Handle(t.Context(), relay.Ownership{}, changes(fmt.Sprintf("%d-b x%d 1", i, i)))
+		}
+		d, err := relay.NewDrainer(mem, &owner{}, r, relay.DrainOptions{Poll: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, d)
+		settle(4 * time.Second)
+		keys, err := mem.Closed(t.Context())
+		if left := len(slices.DeleteFunc(keys, paused)); err != nil || left != 0 {
+			t.Errorf("%d of 16 keys are still parked after the time of two rounds, %v", left, err)
 		}
 	})
 }

@@ -132,8 +132,8 @@ func (d *Drainer) drainAll(ctx context.Context, gates []Gate) bool {
 	for _, key := range d.due(gates) {
 		free <- struct{}{}
 		shard := d.relay.breakerOf(key)
-		if shard.paused() {
-			running.Wait() // one key is the probe
+		if shard.alone && shard.paused() {
+			running.Wait() // one key is the probe; keys of other shards must not wait for it
 		}
 		if ctx.Err() != nil {
 			break

@@ -13,9 +13,14 @@ import (
 )
 
 // parkFollowers parks the events of parked keys. It reports whether it has found an open gate: that key is
-// left for publish. A store that does not answer, or is busy, is asked once and not for each key, because
-// the caller waits.
+// left for publish. A store that does not answer, or is busy, is asked once and not for each key, and a slow one
+// gets no longer for all keys, because the caller waits.
 func (r *Relay) parkFollowers(ctx context.Context, p *page, keys []*keyState) (opened bool) {
+	if len(keys) == 0 {
+		return false // without the cost of a context
+	}
+	limited, cancel := context.WithTimeout(ctx, followersTimeout)
+	defer cancel()
 	var away error
 	for _, k := range keys {
 		if away != nil {
@@ -28,9 +33,7 @@ func (r *Relay) parkFollowers(ctx context.Context, p *page, keys []*keyState) (o
 			events[n] = r.parkedEvent(m, p.changes[m.Index].Raw, p.faults[m.Index])
 			events[n].Progress = p.place(m)
 		}
-		limited, cancel := context.WithTimeout(ctx, followersTimeout)
 		done, err := r.opts.Parked.Park(limited, k.name, events, nil)
-		cancel()
 		switch {
 		case err == nil:
 			k.parked = true

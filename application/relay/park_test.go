@@ -297,6 +297,43 @@ func TestSilentStoreOfParkedEventsDelaysNoOtherKey(t *testing.T) {
 	})
 }
 
+// slowLot answers a request to park after 4 s.
+type slowLot struct{ *parkedtest.Memory }
+
+func (s slowLot) Park(ctx context.Context, key string, events []relay.ParkedEvent, closing *relay.Closing) (relay.ParkResult, error) {
+	select {
+	case <-time.After(4 * time.Second):
+		return s.Memory.Park(ctx, key, events, closing)
+	case <-ctx.Done():
+		return relay.ParkResult{}, ctx.Err()
+	}
+}
+
+// Later pages of the lane wait for a page with parked keys, so many that are parked slowly wait no longer than a
+// single one that is not parked at all.
+func TestSlowStoreOfParkedEventsDelaysOtherKeysOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mem := parkedtest.NewMemory()
+		r := newRelay(t, &broker{}, withParked(slowLot{mem}, relay.Options{}))
+		var lines []string
+		for i := range 20 {
+			key := fmt.Sprintf("parked%d", i)
+			if _, err := mem.Park(t.Context(), key, []relay.ParkedEvent{{ID: "e0", Key: key}}, &relay.Closing{Event: "e0"}); err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, fmt.Sprintf("%s e%d 1", key, i+1))
+		}
+		for range 2 {
+			began := time.Now()
+			failed := r.Handle(t.Context(), relay.Ownership{}, changes(lines...))
+			if took := time.Since(began); took > 10*time.Second || len(failed) != len(lines)-2 {
+				t.Errorf("%d of %d events are not parked after %s, want all but 2 after 10 s", len(failed), len(lines), took)
+			}
+			lines = lines[2:]
+		}
+	})
+}
+
 func TestParkFailsWithoutStore(t *testing.T) {
 	if err := newRelay(t, &broker{}, nil).Park(t.Context(), deadLetter("a a1 1", 1, errTooLarge)); err == nil {
 		t.Error("the caller moves its checkpoint past an event that is nowhere")

@@ -42,7 +42,7 @@ type BatchReport struct {
 	Accepted int           // of Messages
 	Took     time.Duration // until the broker's answer
 	Err      error         // nil: accepted; as in KeyError
-	Shard    string        // that received it; see Options.Shards
+	Shard    string        // that received it, see Options.Shards, or another part of the broker; "" if there is one
 }
 
 // Ranges is the ownership of feed ranges in this process.

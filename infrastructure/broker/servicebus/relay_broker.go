@@ -43,9 +43,10 @@ type Shard struct {
 // shardOf returns the index of a key's shard of n.
 func shardOf(key string, n int) int { return publish.Slot(key) * n / publish.Slots }
 
-// reportAs returns options whose reports name a shard. A single one needs no name.
-func reportAs(shard string, shards int, o *PublisherOptions) *PublisherOptions {
-	if shards == 1 || o == nil || o.Sent == nil {
+// reportAs returns options whose reports name a shard, or the topic of an action: if one of several fails, the others
+// must not hide that.
+func reportAs(shard string, several bool, o *PublisherOptions) *PublisherOptions {
+	if !several || o == nil || o.Sent == nil {
 		return o
 	}
 	named, sent := *o, o.Sent

@@ -34,15 +34,16 @@ func NewTopics(client *Client, topic string, byAction map[string]string, opts *P
 // by default.
 func newTopics(client *Client, shards []Shard, byAction map[string]string, opts *PublisherOptions) (*Topics, error) {
 	t := &Topics{byAction: map[string]*Publisher{}, byName: map[string]*Publisher{}}
+	several := len(shards)+len(byAction) > 1
 	open := func(name string) (_ *Publisher, err error) {
 		if t.byName[name] == nil {
-			t.byName[name], err = NewPublisher(client, name, opts)
+			t.byName[name], err = NewPublisher(client, name, reportAs(name, several, opts))
 		}
 		return t.byName[name], err
 	}
 	var err error
 	for _, s := range shards {
-		p, err := NewPublisher(cmp.Or(s.Client, client), s.Topic, reportAs(s.Name, len(shards), opts))
+		p, err := NewPublisher(cmp.Or(s.Client, client), s.Topic, reportAs(s.Name, several, opts))
 		if err != nil {
 			return nil, err
 		}

@@ -8,10 +8,12 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/emulator/busemu"
+	"feedbox/infrastructure/relay/monitor"
 )
 
 // A failure at one topic blocks later messages of its keys for all topics, and no other keys.
@@ -46,6 +48,41 @@ func TestKeyKeepsItsOrderAcrossTopics(t *testing.T) {
 	}
 	if err := topics.Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// The broker fails as long as one of its topics does, whatever the others answer.
+func TestMissingTopicOfAnActionIsNotHiddenByOthers(t *testing.T) {
+	server := busemu.StartT(t, &busemu.Options{Topology: &busemu.Topology{Topics: []busemu.Topic{{Name: "usual"}}}})
+	client, err := servicebus.NewClient(servicebus.ClientConfig{ConnectionString: server.ConnectionString()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close(t.Context()) }()
+	for _, o := range []servicebus.RelayBrokerOptions{
+		{Topic: "usual", Topics: map[string]string{"Other": "missing"}}, {Topic: "missing", Topics: map[string]string{"Usual": "usual"}},
+	} {
+		broker, err := servicebus.NewRelayBroker(client, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		needs := monitor.NewDependencies(time.Now, broker.Name)
+		topics, err := broker.Open(slog.New(slog.DiscardHandler), func(_ context.Context, r relay.BatchReport) { needs[broker.Name].Batch(r) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, action := range []string{"Other", "Usual"} {
+			err := topics.Publish(t.Context(), []relay.Group{{Key: action, Messages: []relay.Message{{ID: action, Key: action, Action: action, Body: []byte(`{}`)}}}})
+			if (err != nil) != (action == "Other") {
+				t.Errorf("%s: %v", action, err)
+			}
+		}
+		if state := needs.States()[broker.Name]; state.Status != "failing" {
+			t.Errorf("the broker is %s, and its topic is missing", state.Status)
+		}
+		if err := topics.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
@@ -176,7 +213,7 @@ func TestKeysAreDividedAmongNamespaces(t *testing.T) {
 			t.Errorf("namespace %d has %d messages by action, %v", i, len(other), err)
 		}
 	}
-	if accepted["events"] != want[0] || accepted["events@2"] != want[1] || accepted[""] != 20 {
+	if accepted["events"] != want[0] || accepted["events@2"] != want[1] || accepted["audit"] != 20 {
 		t.Errorf("reports: %v, want %v", accepted, want)
 	}
 }

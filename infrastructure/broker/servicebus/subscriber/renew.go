@@ -10,6 +10,7 @@ import (
 
 	"github.com/Azure/go-amqp"
 
+	"feedbox/infrastructure/broker/servicebus/internal/wire"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/handling"
 )
@@ -53,7 +54,7 @@ func (r *renewal) stop() {
 
 func (r *renewal) keep(ctx context.Context, renewed time.Time) {
 	for ctx.Err() == nil {
-		err := r.renew(ctx)
+		err := r.renewUntil(ctx, renewed.Add(max(r.duration, requestTimeout)))
 		pause := renewalPause(r.duration)
 		switch {
 		case err == nil:
@@ -72,6 +73,14 @@ func (r *renewal) keep(ctx context.Context, renewed time.Time) {
 		}
 		handling.Wait(ctx, ctx, pause)
 	}
+}
+
+// renewUntil renews the lock. It ends with the lock, because another consumer may have that then. A short duration
+// may be wrong, because it compares two clocks.
+func (r *renewal) renewUntil(ctx context.Context, end time.Time) error {
+	ctx, cancel := context.WithDeadlineCause(ctx, end, wire.ErrNoResponse)
+	defer cancel()
+	return r.renew(ctx)
 }
 
 func renewalPause(duration time.Duration) time.Duration {

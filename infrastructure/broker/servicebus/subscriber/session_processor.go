@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"feedbox/infrastructure/broker/servicebus"
 	"feedbox/infrastructure/broker/servicebus/internal/wire"
@@ -94,6 +95,7 @@ func (p *SessionProcessor) Run(ctx context.Context) error {
 // settlements, which ends after the drain.
 func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.WaitGroup) {
 	for failures := 0; p.awaitPermit(ctx); {
+		began := time.Now()
 		conn, err := p.connector.Get(ctx)
 		var s *accepted
 		if err == nil {
@@ -107,6 +109,7 @@ func (p *SessionProcessor) accept(ctx, working context.Context, holding *sync.Wa
 		case errors.Is(err, errNoSessionAvailable):
 			p.runner.ReceivedAgain(ctx, string(p.connector.source), failures)
 			failures = 0
+			handling.Wait(ctx, ctx, time.Second-time.Since(began)) // the broker may cancel requests at once
 		case ctx.Err() == nil:
 			failures++
 			p.runner.NotReceived(ctx, string(p.connector.source), err, failures)

@@ -126,7 +126,7 @@ func (s *Store) gates(ctx context.Context, what, query string, visit func(relay.
 // query calls visit for each result of a query with the parameter @type.
 func (s *Store) query(ctx context.Context, what string, key azcosmos.PartitionKey, query, kind string, visit func(raw []byte) error, more ...azcosmos.QueryParameter) error {
 	err := s.queryAt(ctx, s.sessionToken(), what, key, query, kind, visit, more...)
-	s.noteRead(err)
+	s.noteRead(what, err)
 	return err
 }
 

@@ -145,7 +145,7 @@ func (s *Store) Gate(ctx context.Context, key string) (relay.Gate, error) {
 	what := "read the gate of key " + key
 	for range gateTries {
 		reply, err := s.container.ReadItem(ctx, s.partition(key), gateID, &azcosmos.ItemOptions{SessionToken: s.sessionToken()})
-		s.noteRead(err)
+		s.noteRead(what, err)
 		if err == nil {
 			s.mergeReply(reply.SessionToken)
 			g, err := decodeGate(reply.Value)

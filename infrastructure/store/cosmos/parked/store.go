@@ -26,7 +26,7 @@ type Store struct {
 
 	mu      sync.Mutex // guards the fields below
 	session store.Session
-	ahead   time.Time // since when no replica has reached session; zero: one has
+	ahead   map[string]time.Time // since when no replica has reached session, by the kind and the key of reads
 }
 
 // NewStore returns the store in container. The partition key must be /partitionKey, and documents
@@ -35,7 +35,7 @@ func NewStore(container *azcosmos.ContainerClient) (*Store, error) {
 	if container == nil {
 		return nil, errors.New("parked: a store of parked events needs a container")
 	}
-	return &Store{container: container}, nil
+	return &Store{container: container, ahead: map[string]time.Time{}}, nil
 }
 
 // Of returns the parked events of a consumer in the container of s, for the option Park of a consumer kit.
@@ -45,7 +45,7 @@ func (s *Store) Of(consumer string) (*Store, error) {
 	if consumer == "" || strings.Contains(consumer, "/") {
 		return nil, errors.New("parked events of a consumer: its name must not be empty or contain a slash")
 	}
-	return &Store{container: s.container, prefix: "consumer/" + consumer + "/", scope: ":" + consumer}, nil
+	return &Store{container: s.container, ahead: map[string]time.Time{}, prefix: "consumer/" + consumer + "/", scope: ":" + consumer}, nil
 }
 
 func (s *Store) partition(key string) azcosmos.PartitionKey {
@@ -233,22 +233,29 @@ func (s *Store) mergeReply(token *string) {
 	}
 }
 
-// sessionPatience is far longer than a replica lags.
-const sessionPatience = time.Minute
+const (
+	// sessionPatience is far longer than a replica lags.
+	sessionPatience = time.Minute
+	// maxAhead bounds the memory for reads that are not repeated.
+	maxAhead = 1000
+)
 
 // noteRead forgets the session token if no replica reaches it. An unplanned failover may lose the
-// writes that the token names, and then reads would fail until there are as many new ones.
+// writes that the token names, and then reads would fail until there are as many new ones. It may lose
+// those of one partition, so the success of another read proves nothing.
 // Without a token the Store is in the state of a new process, see the package documentation.
-func (s *Store) noteRead(err error) {
+func (s *Store) noteRead(what string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	since, failing := s.ahead[what]
 	switch {
 	case !store.SessionNotAvailable(err):
-		s.ahead = time.Time{}
-	case s.ahead.IsZero():
-		s.ahead = time.Now()
-	case time.Since(s.ahead) > sessionPatience:
-		s.session, s.ahead = store.Session{}, time.Time{}
+		delete(s.ahead, what)
+	case !failing && len(s.ahead) < maxAhead:
+		s.ahead[what] = time.Now()
+	case time.Since(since) > sessionPatience:
+		s.session = store.Session{}
+		clear(s.ahead)
 	}
 }
 

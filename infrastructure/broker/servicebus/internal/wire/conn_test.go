@@ -166,8 +166,8 @@ func TestNodeThatDoesNotRespondIsReplaced(t *testing.T) {
 		silent := c.node(claims).Current()
 		server.Control(busemu.OpPutToken, busemu.Times(1, busemu.Fault{Loss: busemu.Drop}))
 		began := time.Now()
-		if err := c.Claim(t.Context(), "q"); !errors.Is(err, errNoResponse) {
-			t.Errorf("error %v, want errNoResponse", err)
+		if err := c.Claim(t.Context(), "q"); !errors.Is(err, ErrNoResponse) {
+			t.Errorf("error %v, want ErrNoResponse", err)
 		}
 		if took := time.Since(began); took > requestTimeout+nodeCloseTimeout {
 			t.Errorf("took %v", took)

@@ -24,8 +24,9 @@ const requestTimeout = 10 * time.Second
 // nodeCloseTimeout bounds the end of an AMQP session. It is short, because a silent broker does not reply.
 const nodeCloseTimeout = time.Second
 
-// errNoResponse means that requestTimeout has passed. The caller's context may end sooner.
-var errNoResponse = errors.New("no response from the broker")
+// ErrNoResponse means that requestTimeout has passed. The caller's context may end sooner; with this cause it says the
+// same.
+var ErrNoResponse = errors.New("no response from the broker")
 
 // Request sends a request to a node of the broker and returns the response. It waits for 10 seconds at
 // most. A refusal is a *RefusedError. The first request opens the links to the node, which stay open
@@ -44,7 +45,7 @@ func (c *Conn) Request(ctx context.Context, node string, properties map[string]a
 		default:
 		}
 		response, err := r.do(ctx, properties, body)
-		if _, ended := errors.AsType[*amqp.LinkError](err); ended || errors.Is(err, errNoResponse) {
+		if _, ended := errors.AsType[*amqp.LinkError](err); ended || errors.Is(err, ErrNoResponse) {
 			shared.Drop(ctx, r)
 		}
 		return response, err
@@ -149,7 +150,7 @@ func (r *requests) receive(ctx context.Context) {
 
 // do sends a request and waits for the response.
 func (r *requests) do(ctx context.Context, properties map[string]any, body any) (*amqp.Message, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, errNoResponse)
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, ErrNoResponse)
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok && properties["type"] == nil { // requests to $cbs have a type and no timeout
 		properties["server-timeout"] = uint32(max(0, time.Until(deadline)-time.Second) / time.Millisecond)
