@@ -33,12 +33,16 @@ type (
 	basketEmptied struct {
 		Version int `json:"sequence"` // a name that is taken
 	}
+	basketCounted struct {
+		Sequence int // without a tag: of another case than the name that is taken
+	}
 	basketDropped struct{}
 )
 
 func (basketOpened) Action() string  { return "BasketOpenedEvent" }
 func (lineAdded) Action() string     { return "LineAddedEvent" }
 func (basketEmptied) Action() string { return "BasketEmptiedEvent" }
+func (basketCounted) Action() string { return "BasketCountedEvent" }
 func (basketDropped) Action() string { return "BasketDroppedEvent" }
 
 func (b *basket) add(line string) {
@@ -52,7 +56,7 @@ func basketKind() document.JSON[*basket, basketState] {
 		State:   func(b *basket) basketState { return basketState{b.lines} },
 		Restore: func(root aggregate.Root, s basketState) (*basket, error) { return &basket{root, s.Lines}, nil },
 		Events: []document.EventCodec{
-			document.JSONEvent[basketOpened](), document.JSONEvent[lineAdded](), document.JSONEvent[basketEmptied](), document.JSONEvent[basketDropped](),
+			document.JSONEvent[basketOpened](), document.JSONEvent[lineAdded](), document.JSONEvent[basketEmptied](), document.JSONEvent[basketCounted](), document.JSONEvent[basketDropped](),
 		},
 	}
 }
@@ -170,6 +174,13 @@ func TestKindRefusesReservedMembersAndUnknownEvents(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "sequence: the name of the member is taken") {
 		t.Errorf("a payload with a member of all events: %v", err)
 	}
+	_, err = baskets.Update(t.Context(), command.Target{ID: opened.Aggregate.ID()}, func(b *basket) error {
+		aggregate.Record(&b.Root, basketCounted{7}, uuid.New(), time.Now())
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "Sequence: the name of the member is taken") {
+		t.Errorf("a payload that its consumer would decode with the sequence of the event: %v", err)
+	}
 	if opened, err = baskets.Create(t.Context(), opening("")); err != nil {
 		t.Fatal(err)
 	}
@@ -179,6 +190,32 @@ func TestKindRefusesReservedMembersAndUnknownEvents(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), "no encoder for UnknownEvent") {
 		t.Errorf("an unregistered event: %v", err)
+	}
+}
+
+// A field without a tag is named as in Go, and encoding/json does not distinguish upper and lower case: the
+// state would be read with the version of its root, and stored with it by the next commit.
+func TestStateKeepsAFieldThatHasTheNameOfTheRoot(t *testing.T) {
+	t.Parallel()
+	type firmware struct {
+		aggregate.Root
+		version int64
+	}
+	type state struct{ Version int64 }
+	root, err := aggregate.New(uuid.New(), "")
+	must(t, err)
+	kind := document.JSON[*firmware, state]{
+		Type: "firmware", State: func(f *firmware) state { return state{f.version} }, Events: []document.EventCodec{document.JSONEvent[basketOpened]()},
+		Restore: func(root aggregate.Root, s state) (*firmware, error) { return &firmware{root, s.Version}, nil },
+	}.Kind()
+	f := &firmware{root, 271}
+	data, err := kind.Encode(f, aggregate.Commit{Version: 3, Sequence: 3})
+	if err == nil {
+		read, decoded := kind.Decode(data)
+		t.Fatalf("accepted as %s, and read as %+v, %v", data, read, decoded)
+	}
+	if !strings.Contains(err.Error(), "Version: the name of the member is taken") {
+		t.Error(err)
 	}
 }
 

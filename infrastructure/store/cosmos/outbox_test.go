@@ -220,6 +220,7 @@ func TestWrongUseOfABatchIsAnError(t *testing.T) {
 		"a version below zero":       {outbox.Batch("k").EmitEvent(cosmos.Event{Action: "E", Version: -1}), "from 1 or 0"},
 		"an event twice":             {outbox.Batch("k").EmitEvent(cosmos.Event{Action: "E", ID: id}).EmitEvent(cosmos.Event{Action: "F", ID: id}), "emitted already"},
 		"a member that is taken":     {outbox.Batch("k").Emit("E", map[string]any{"sequence": 3}), "name of the member is taken"},
+		"a member of another case":   {outbox.Batch("k").Emit("E", struct{ ID string }{"x"}), "ID: the name of the member is taken"},
 		"data that is no object":     {outbox.Batch("k").Emit("E", 7), "not encoded as an object"},
 		"a session that is none":     {outbox.Batch("k").After("?").Emit("E", nil), "session"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -82,7 +83,7 @@ func (j JSON[A, S]) Kind() *Kind[A] {
 // JSONEvent returns the codec of events that aggregate.Record makes of the payload P, which
 // encoding/json writes. The payload must encode to an object without the members that all
 // events have (action, id, createdAt, aggregateId, aggregateVersion, sequence, ordinal,
-// schemaVersion, traceparent), otherwise the commit fails.
+// schemaVersion, traceparent), also in another case, otherwise the commit fails.
 func JSONEvent[P event.Payload]() EventCodec {
 	var none P
 	return EventCodec{Action: none.Action(), Encode: func(dst []byte, e event.Event) ([]byte, error) {
@@ -117,7 +118,8 @@ func DecodeStored[S any](data []byte) (stored Stored[S], err error) {
 }
 
 // AppendMembers appends the members of the object v to dst, which ends in an opening brace or
-// in a member. No member may have one of the names taken.
+// in a member. No member may have one of the names taken, in any case: encoding/json does not distinguish the
+// case of names, so a field without a tag would be read with the value of the other member.
 func AppendMembers(dst []byte, v any, taken []string) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -128,7 +130,7 @@ func AppendMembers(dst []byte, v any, taken []string) ([]byte, error) {
 	}
 	s := jsontext.NewScanner(text)
 	err = s.Object(func(member string) error {
-		if slices.Contains(taken, member) {
+		if slices.ContainsFunc(taken, func(name string) bool { return strings.EqualFold(name, member) }) {
 			return errors.New("the name of the member is taken; give it another in the struct tag")
 		}
 		return s.Skip()

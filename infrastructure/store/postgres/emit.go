@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,8 @@ type Event struct {
 	Action string
 	// Data encodes to a JSON object without the members that Emit adds: action, id, sequence,
 	// schemaVersion, and traceparent if there is one. createdAt is added if it is missing. Nil: no
-	// members. The document of the event has at most 1 MiB.
+	// members. The document of the event has at most 1 MiB. Members that differ from those in case
+	// only are refused, because encoding/json does not distinguish them.
 	Data any
 }
 
@@ -85,6 +87,9 @@ func (o Outbox) emit(ctx context.Context, key string, events []Event, exec func(
 	}
 	text, err := json.Marshal(list)
 	if err == nil {
+		err = checkCase(text)
+	}
+	if err == nil {
 		var traceparent, lifetime any
 		if ttl := cmp.Or(o.TTL, 240*time.Hour); ttl > 0 {
 			lifetime = ttl.Seconds()
@@ -99,6 +104,29 @@ func (o Outbox) emit(ctx context.Context, key string, events []Event, exec func(
 	}
 	if err != nil {
 		return fmt.Errorf("postgres: emit %d events of key %q: %w", len(events), key, err)
+	}
+	return nil
+}
+
+// emitted are the members that the function feedbox.emit adds or reads.
+var emitted = []string{"action", "id", "sequence", "ordinal", "aggregateVersion", "schemaVersion", "createdAt", "traceparent"}
+
+// checkCase refuses members whose names differ from those of emit in case only: a consumer that decodes the
+// event with encoding/json would read the value of emit. Members of the same name are left to the server.
+func checkCase(events []byte) error {
+	var list []struct {
+		Action string                     `json:"action"`
+		Data   map[string]json.RawMessage `json:"data"`
+	}
+	_ = json.Unmarshal(events, &list) // the server refuses data that is no object
+	for _, e := range list {
+		for member := range e.Data {
+			for _, name := range emitted {
+				if member != name && strings.EqualFold(member, name) {
+					return fmt.Errorf("emit %s: the member %q differs from the one that emit adds in case only; give it another name in the struct tag", e.Action, member)
+				}
+			}
+		}
 	}
 	return nil
 }

@@ -93,6 +93,14 @@ func TestEmitRefusesInvalidEventsWithTheReason(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), `emit 2 events of key "k"`) || !strings.Contains(err.Error(), "emit L: data must be a JSON object") {
 		t.Errorf("data that is no object: %v", err)
 	}
+	for _, data := range []any{struct{ ID string }{"x"}, map[string]int{"CreatedAt": 1}} { // a consumer in Go would decode the member of the event
+		err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			return postgres.Emit(t.Context(), tx, "k", postgres.Event{Action: "A", Data: map[string]string{"createdAt": "then"}}, postgres.Event{Action: "M", Data: data})
+		})
+		if err == nil || !strings.Contains(err.Error(), "emit M: the member ") || !strings.Contains(err.Error(), "differs from the one that emit adds in case only") {
+			t.Errorf("%v: %v", data, err)
+		}
+	}
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return postgres.Emit(t.Context(), tx, "k", postgres.Event{Action: "A", Data: make(chan int)})
 	})
