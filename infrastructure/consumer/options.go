@@ -48,7 +48,8 @@ type Options struct {
 	// Observe, if set, is called with the outcome of every attempt. It must return quickly and be
 	// safe for concurrent use. A panic is logged.
 	Observe func(ctx context.Context, o Outcome)
-	// Logger receives failures that Run survives, the same one once a minute. Default: slog.Default.
+	// Logger receives failures that Run survives, the same one once a minute, and each event that a
+	// policy drops. Default: slog.Default.
 	Logger *slog.Logger
 	// Meters take the metrics, which the README of package subscriber lists. Default: none.
 	Meters metric.MeterProvider

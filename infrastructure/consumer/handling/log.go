@@ -17,6 +17,9 @@ const repeatPause = time.Minute
 // maxReasons bounds the memory for reasons, some of which come from handlers.
 const maxReasons = 1000
 
+// droppedByPolicy is logged for each event, because nothing else names an event that a policy drops.
+const droppedByPolicy = "refused event dropped by the policy of its action"
+
 // throttle is a slog.Handler that passes warnings and errors with the same message and reason once in
 // repeatPause, with the number of those that it has dropped before. A broker that is down would
 // otherwise add a line for each attempt of each receiver.
@@ -41,7 +44,7 @@ func newThrottle(next slog.Handler) slog.Handler {
 
 // Handle implements slog.Handler.
 func (h throttle) Handle(ctx context.Context, r slog.Record) error {
-	if r.Level < slog.LevelWarn {
+	if r.Level < slog.LevelWarn || r.Message == droppedByPolicy {
 		return h.Handler.Handle(ctx, r)
 	}
 	key := r.Message
@@ -148,7 +151,7 @@ func (r *Runner) logOutcome(ctx context.Context, o *consumer.Outcome) {
 		}
 	case consumer.Dropped:
 		if o.Err != nil {
-			warn("refused event dropped by the policy of its action")
+			warn(droppedByPolicy)
 		}
 	case consumer.Deferred:
 	}

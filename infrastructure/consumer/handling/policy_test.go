@@ -1,9 +1,11 @@
 package handling_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -81,6 +83,22 @@ func TestPolicyOfAnActionDecidesAboutItsFailures(t *testing.T) {
 			t.Errorf("outcomes %v", d.outcomes)
 		}
 	})
+}
+
+// Nothing but the log names an event that a policy drops, so a repeated reason hides none of them.
+func TestEachDroppedEventIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	run(t, consumer.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)), Policies: map[string]consumer.Policy{"": {Refused: consumer.Drop}}}, func(context.Context, *consumer.Event) error {
+		return consumer.DeadLetter("unknown_schema", nil)
+	}, func(d *broker) {
+		d.deliver("a", 1, 2, 3)
+		d.want(t, "outcomes", &d.outcomes, time.Second, "a1 dropped", "a2 dropped", "a3 dropped")
+	})
+	for _, id := range []string{"a1", "a2", "a3"} {
+		if !strings.Contains(log.String(), "event.id="+id+" ") {
+			t.Errorf("event %s was dropped without a log line:\n%s", id, &log)
+		}
+	}
 }
 
 func TestTimeoutOfAPolicyEndsTheHandler(t *testing.T) {
@@ -269,6 +287,28 @@ func TestInvalidPoliciesAreReported(t *testing.T) {
 		_, err := handling.NewDispatcher(handling.Source{}, nil, func(context.Context, *consumer.Event) error { return nil }, consumer.Options{Policies: map[string]consumer.Policy{"ContactCreated": p}})
 		if err == nil || !strings.Contains(err.Error(), `policy of "ContactCreated"`) {
 			t.Errorf("%+v: %v", p, err)
+		}
+	}
+}
+
+// Pauses double up to the longest one, with a jitter of 20 %. A policy replaces either time.
+func TestBackoffDoublesUpToItsLimit(t *testing.T) {
+	r := handling.Runner{RetryDelay: time.Second, RetryDelayMax: 10 * time.Second, Policies: map[string]consumer.Policy{
+		"first": {RetryDelay: 3 * time.Second}, "limit": {RetryDelayMax: 5 * time.Second}, "both": {RetryDelay: time.Minute, RetryDelayMax: 2 * time.Minute}, "above": {RetryDelay: time.Minute},
+	}}
+	for action, seconds := range map[string][]int{
+		"": {1, 1, 2, 4, 8, 10, 10}, "first": {3, 3, 6, 10, 10}, "limit": {1, 1, 2, 4, 5, 5}, "both": {60, 60, 120, 120}, "above": {60, 60, 60},
+	} {
+		for n, s := range seconds {
+			shortest, longest := time.Hour, time.Duration(0)
+			for range 1000 {
+				d := r.BackoffOf(&consumer.Event{Action: action}, n)
+				shortest, longest = min(shortest, d), max(longest, d)
+			}
+			middle := time.Duration(s) * time.Second
+			if shortest < middle*8/10 || longest > middle*12/10 || longest-shortest < middle*3/10 {
+				t.Errorf("action %q, failure %d: pauses of %s to %s, want those around %s", action, n, shortest, longest, middle)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package subscriber_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -122,6 +123,7 @@ func (d *broker) reject(t *testing.T, name string, events int) (letters *subscri
 	stop := d.start(t, p)
 	settle(10 * time.Second)
 	stop()
+	settle(time.Second) // the broker grants no session to a request of p any more
 	if letters, err = subscriber.NewDeadLetters(d.namespace, topic); err != nil {
 		t.Fatal(err)
 	}
@@ -215,6 +217,58 @@ func TestResubmittedMessageDoesNotExpireAtTheTimeOfItsLetter(t *testing.T) {
 		if p := found[0].RawAMQPMessage.Properties; p.AbsoluteExpiryTime != nil || p.CreationTime != nil {
 			t.Errorf("created at %v, expires at %v", p.CreationTime, p.AbsoluteExpiryTime)
 		}
+	})
+}
+
+// All subscriptions of the topic receive a resubmission. A processor without sessions has no inbox, and one in
+// memory has forgotten the event, so they would handle it again, after later events of its key.
+func TestResubmissionIsHandledByItsConsumerAlone(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		if err := d.server.CreateSubscription(t.Context(), topic, busemu.Subscription{Name: "plain", LockDuration: lockDuration}); err != nil {
+			t.Fatal(err)
+		}
+		d.publish(t, "a", 1, 2)
+		letters, ids := d.reject(t, "brief", 2)
+		run := func(want int, start ...func() (stop func())) {
+			t.Helper()
+			var stops []func()
+			for _, one := range start {
+				stops = append(stops, one())
+			}
+			settle(10 * time.Second)
+			for _, stop := range stops {
+				stop()
+			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			if got := d.handled["a"]; len(got) != want {
+				t.Errorf("handled %v, want %d events", got, want)
+			}
+		}
+		plain := func(source subscriber.Source) func() func() {
+			return func() func() {
+				p, err := subscriber.NewProcessor(d.namespace, source, d.recording(nil), &subscriber.Options{Observe: d.observe})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return d.start(t, p)
+			}
+		}
+		sessions := func() func() { return d.run(t, subscriber.SessionOptions{}, nil) }
+		run(4, plain(subscriber.Subscription(topic, "plain")), sessions)
+		d.outcomes = nil
+		claim, err := letters.Claim(t.Context(), "brief", ids[:1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(claim.Resubmit(t.Context(), ids[0], relayport.Resubmission{ID: "r1"}), claim.Remove(t.Context(), ids[0])); err != nil {
+			t.Fatal(err)
+		}
+		claim.Release(t.Context())
+		run(4, plain(subscriber.Subscription(topic, "plain")), sessions)
+		d.wantOutcomes(t, "a.1 stale dropped", "a.1 stale dropped")
+		d.reject(t, "brief", 2) // refused again, and still a letter of its consumer
+		run(6, plain(subscriber.Subscription(topic, "brief").DeadLetters()))
 	})
 }
 

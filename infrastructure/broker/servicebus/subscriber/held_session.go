@@ -159,7 +159,13 @@ func (h *heldSession) nextMessage(ctx, locked context.Context) *message {
 func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 	out := &consumer.Outcome{Event: m.event}
 	h.p.runner.Received(ctx)
-	if handlerFailed := h.key.Process(locked, out, &m.progress); out.Err != nil && out.Action != consumer.Parked && (!handlerFailed || handling.IsUnavailable(out.Err) || !h.refuse(locked, out)) {
+	handlerFailed := false
+	if isOthers(h.p.connector.source, m.event) { // the inbox may have forgotten it
+		out.Action, out.Verdict = consumer.Dropped, consumer.Stale
+	} else {
+		handlerFailed = h.key.Process(locked, out, &m.progress)
+	}
+	if out.Err != nil && out.Action != consumer.Parked && (!handlerFailed || handling.IsUnavailable(out.Err) || !h.refuse(locked, out)) {
 		return h.wait(ctx, locked, m, out)
 	}
 	previous, observed := h.observed, make(chan struct{})

@@ -123,7 +123,11 @@ func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Messa
 	p.runner.Received(ctx)
 	defer p.runner.Released(ctx)
 	out := consumer.Outcome{Event: newEvent(p.connector.source, keyOf(m), m)}
-	for outages := 1; outages == 1 || handling.IsUnavailable(out.Err); outages++ {
+	foreign := isOthers(p.connector.source, out.Event)
+	if foreign {
+		out.Action, out.Verdict = consumer.Dropped, consumer.Stale
+	}
+	for outages := 1; !foreign && (outages == 1 || handling.IsUnavailable(out.Err)); outages++ {
 		select {
 		case permits <- struct{}{}:
 		case <-ctx.Done():
