@@ -65,7 +65,7 @@ func (e *evidence) verify(out io.Writer) error {
 	report := verify.Judge(run, e.store != "")
 	report.Redelivered = repeated
 	// Otherwise empty files would pass. If changes were acknowledged, an empty topic is a broken promise.
-	if report.Kept && len(run.Acked) == 0 {
+	if len(report.Breaches) == 1 && report.Breaches[0] == verify.NothingProven {
 		return usageError{errors.New("nothing to check: the history has no acknowledged change; run feedbox-dev load while the API runs, then feedbox-dev dump")}
 	}
 	if e.format == console.FormatJSON {
@@ -98,13 +98,18 @@ func (e *evidence) read() (run verify.Run, repeated int, err error) {
 	if err != nil {
 		return run, 0, err
 	}
-	numbers := map[int64]bool{}
+	type delivered struct { // with the id, because another topic or a new broker counts again from 1
+		number int64
+		id     string
+	}
+	known := map[delivered]bool{}
 	err = readRecords(e.topic, checkMessage, func(m messageRecord) {
-		if m.Number != 0 && numbers[m.Number] {
+		d := delivered{m.Number, m.ID}
+		if m.Number != 0 && known[d] {
 			repeated++
 			return
 		}
-		numbers[m.Number] = true
+		known[d] = true
 		run.Messages = append(run.Messages, verify.Message{ID: m.ID, Session: m.Session, Subject: m.Subject, Version: m.Version, Sequence: m.Sequence})
 	})
 	if err != nil {

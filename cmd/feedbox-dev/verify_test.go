@@ -88,6 +88,10 @@ func TestVerifyDistinguishesRedeliveryFromDuplicate(t *testing.T) {
 	if code, out, _ := verifyFiles(t, goodHistory, goodTopic+again, goodStore); code != exitOK {
 		t.Errorf("redelivered: exit code %d: %s", code, out)
 	}
+	ghost := strings.ReplaceAll(again, "a2", "a3") // a redelivery has the id of the first delivery, too
+	if code, out, _ := verifyFiles(t, goodHistory, goodTopic+ghost, goodStore); code != exitBroken || !strings.Contains(out, "I5 message a3 of session a") {
+		t.Errorf("another message with the number of one: exit code %d: %s", code, out)
+	}
 	twice := strings.Replace(again, `"number":3`, `"number":4`, 1)
 	code, out, _ := verifyFiles(t, goodHistory, goodTopic+twice, goodStore)
 	if code != exitBroken || !strings.Contains(out, "I4 message a2 of session a arrived twice") {

@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/infrastructure/lab/wire"
 )
 
@@ -62,6 +63,25 @@ func TestRunEndsBeforeItsBudget(t *testing.T) {
 	o.Budget = 0.01
 	if limit := o.affordable(); limit != 0 {
 		t.Errorf("a run of %v for $0.01", limit)
+	}
+}
+
+// An account that refuses every change breaks no promise, and proves none.
+func TestLoadWithoutAnAcknowledgedChangeIsNotGood(t *testing.T) {
+	good := verify.Run{
+		Acked: map[string]int{"a": 1}, Aggregates: []verify.Aggregate{{ID: "a", Version: 1, Sequence: 1}},
+		Events: []verify.Event{{ID: "e", Key: "a", Action: "Created", Version: 1, Sequence: 1}}, Messages: []verify.Message{{ID: "e", Session: "a", Subject: "Created", Version: 1, Sequence: 1}},
+	}
+	for name, c := range map[string]struct {
+		run  verify.Run
+		good bool
+	}{
+		"acknowledged": {good, true}, "all refused": {verify.Run{Acked: map[string]int{}}, false}, "all without a reply": {verify.Run{Acked: map[string]int{}, LostCreates: 9}, false},
+	} {
+		r := Report{Complete: true, Promises: verify.Judge(c.run, true)}
+		if r.Good() != c.good || c.good == (len(r.Promises.Breaches) > 0) {
+			t.Errorf("%s: good is %t, %q", name, r.Good(), r.Promises.Breaches)
+		}
 	}
 }
 

@@ -32,7 +32,7 @@ type Options struct {
 	// RetryParked requests that the parked events of a contact are sent. It returns false if
 	// none are parked.
 	RetryParked func(ctx context.Context, contact string) (bool, error)
-	// Owned returns the number of ranges of each relay. Default: not maxBreaches.
+	// Owned returns the number of ranges of each relay. Default: not shown.
 	Owned func(ctx context.Context) (map[string]int, error)
 
 	// Relays is the number of relays kept running; default 3.

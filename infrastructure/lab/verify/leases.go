@@ -96,13 +96,13 @@ func (r Run) verifyCheckpoints(v *violations) {
 				break
 			}
 			n, arrived := number[e.ID]
-			if e.LSN == 0 || e.Feed != c.Feed || e.EPK < c.Min || e.EPK >= c.Max || arrived && n <= c.Accepted || reported[e.ID] || r.Parked[e.ID] {
+			if e.LSN == 0 || e.Feed != c.Feed || e.EPK < c.Min || e.EPK >= c.Max || arrived && n <= c.Accepted || reported[e.ID] {
 				continue
 			}
 			if !arrived && r.Expires {
 				continue // a loss, which I2 checks
 			}
-			if before, parked := r.SetAside[e.ID]; parked && before <= at {
+			if before, timed := r.SetAside[e.ID]; timed && before <= at || !timed && r.Parked[e.ID] {
 				continue
 			}
 			reported[e.ID] = true

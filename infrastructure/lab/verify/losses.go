@@ -51,7 +51,7 @@ func (r reports) cover(key string, first, last int64) bool {
 // verifyHandled checks the messages that handlers received. A handler may receive an event
 // again after a crash unless r.Once, but never before its predecessors, apart from skipped ones.
 func (r Run) verifyHandled(v *violations) {
-	if r.Handled == nil {
+	if r.Handled == nil && !r.Consumed {
 		return
 	}
 	skipped := make(map[place]bool, len(r.Skipped))

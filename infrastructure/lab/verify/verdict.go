@@ -4,7 +4,7 @@ import "fmt"
 
 // Verdict is the result of a Run, in the form of feedbox-dev verify -o json.
 type Verdict struct {
-	Kept     bool     `json:"kept"`
+	Kept     bool     `json:"kept"` // a change was acknowledged, and no promise is broken
 	Promises []Judged `json:"promises"`
 	// Breaches contain the ids involved: at most 20 of each promise, and a line for each
 	// promise that has more.
@@ -12,6 +12,9 @@ type Verdict struct {
 	// Redelivered counts the redeliveries of the broker, which break no promise.
 	Redelivered int `json:"redelivered"`
 }
+
+// NothingProven is the last of Breaches of a run without an acknowledged change.
+const NothingProven = "no change was acknowledged, so nothing is proven"
 
 // Judged is one promise of the outbox with its result.
 type Judged struct {
@@ -56,7 +59,10 @@ func Judge(run Run, store bool) *Verdict {
 	found := run.Report().Only(func(id string) bool {
 		return store || id != "I1" && id != "I5" // without a store, the events are derived from the messages; I3 reports the gap
 	})
-	r := &Verdict{Kept: len(found.Broken) == 0, Breaches: append([]string{}, found.Lines()...)}
+	r := &Verdict{Kept: len(found.Broken) == 0 && acked > 0, Breaches: append([]string{}, found.Lines()...)}
+	if acked == 0 { // otherwise a system that refuses everything would keep its promises
+		r.Breaches = append(r.Breaches, NothingProven)
+	}
 	for _, p := range Promises {
 		r.Promises = append(r.Promises, Judged{
 			ID: p.ID, Text: p.Text, Tested: store || p.ID != "I1" && p.ID != "I5", Checked: checked[p.ID], Broken: found.Broken[p.ID],

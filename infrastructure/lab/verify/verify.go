@@ -79,12 +79,15 @@ type Run struct {
 	// Checkpoints has the positions that relays wrote or tried to write.
 	Checkpoints []Checkpoint
 	// SetAside has the events that were parked, including those sent later, by id: the
-	// number of Checkpoints written before.
+	// number of Checkpoints written before. The time of a parked event that it does not have is
+	// not checked.
 	SetAside map[string]int
-	// Handled has the messages that handlers of consumers received, in order. Repeats counts
-	// the redeliveries that they did not receive.
-	Handled []Message
-	Repeats int
+	// Consumed reports that handlers of consumers were observed, also if they received nothing;
+	// Handled not nil means the same. Handled has the messages that they received, in order.
+	// Repeats counts the redeliveries that they did not receive.
+	Consumed bool
+	Handled  []Message
+	Repeats  int
 	// Once reports that an effect of a handler is stored together with the mark of its event.
 	// Then no event may be handled twice. Skipped has the ids of messages that an operator let
 	// the consumers skip.
@@ -110,7 +113,7 @@ func (r Run) Verify() []string { return r.Report().Lines() }
 //	I6 position no checkpoint passed an event that the broker had not accepted
 //	I7 liveness every lease got an owner in time, and the leases are balanced
 //	I8 poison   an event that cannot be sent is parked, with its successors and nothing else
-//	I10 ids     no event was sent under two ids
+//	I10 ids     no event was sent under two ids, and no two events have one id
 //
 // The test itself must check I9: bounded memory, and no leaked goroutine.
 func (r Run) Report() Report {
@@ -118,6 +121,9 @@ func (r Run) Report() Report {
 	events := make(map[string]Event, len(r.Events))
 	perKey := make(map[string][]Event)
 	for _, e := range r.Events {
+		if other, twice := events[e.ID]; twice { // the broker would drop one of them
+			v.add("I10 id %s is that of two events: key %s, sequence %d, and key %s, sequence %d", e.ID, other.Key, other.Sequence, e.Key, e.Sequence)
+		}
 		events[e.ID] = e
 		perKey[e.Key] = append(perKey[e.Key], e)
 	}

@@ -47,10 +47,16 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 		"version without event": {"I1 aggregate a: no event of version 2", func(r *Run) {
 			r.Events[1].Version, r.Events[2].Version = 1, 1
 		}},
-		"order":         {"I3 session a", func(r *Run) { r.Messages[2], r.Messages[3] = r.Messages[3], r.Messages[2] }},
-		"twice":         {"I4 message e1", func(r *Run) { r.Messages = append(r.Messages, r.Messages[0]) }},
-		"ghost":         {"I5 message e7", func(r *Run) { r.Messages = append(r.Messages, Message{"e7", "b", "Name", 2, 2}) }},
-		"wrong session": {"I5 message e4", func(r *Run) { r.Messages[1].Session = "z" }},
+		"order": {"I3 session a", func(r *Run) { r.Messages[2], r.Messages[3] = r.Messages[3], r.Messages[2] }},
+		"twice": {"I4 message e1", func(r *Run) { r.Messages = append(r.Messages, r.Messages[0]) }},
+		"ghost": {"I5 message e7", func(r *Run) { r.Messages = append(r.Messages, Message{"e7", "b", "Name", 2, 2}) }},
+		"id of two events, one lost": {"I10 id e4 is that of two events", func(r *Run) {
+			r.Aggregates = append(r.Aggregates, Aggregate{"c", 1, 1})
+			r.Acked["c"] = 1
+			r.Events = slices.Insert(r.Events, 0, event("e4", "c", "Created", 1, 1))
+		}},
+		"handlers that received nothing": {"I2 consumer: message e1", func(r *Run) { r.Consumed = true }},
+		"wrong session":                  {"I5 message e4", func(r *Run) { r.Messages[1].Session = "z" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := goodRun()
@@ -151,5 +157,26 @@ func TestVerifyKeepsFeedsApart(t *testing.T) {
 		if !slices.ContainsFunc(got, func(s string) bool { return strings.HasPrefix(s, want) }) {
 			t.Errorf("violations %q, want one starting with %q", got, want)
 		}
+	}
+}
+
+// A position may pass an event that is parked already, and none that is parked later: if the relay crashed in
+// between, the event would be lost.
+func TestVerifyComparesPositionsWithTheTimeOfParking(t *testing.T) {
+	run := goodRun()
+	for i := range run.Events {
+		run.Events[i].LSN, run.Events[i].EPK = int64(i+1), "5"
+	}
+	run.Messages, run.Parked = slices.Delete(run.Messages, 3, 4), map[string]bool{"e3": true}
+	run.Checkpoints = []Checkpoint{{Lease: "l", Max: "FF", LSN: 1, Accepted: 1}, {Lease: "l", Max: "FF", LSN: 4, Accepted: 4}}
+	for before, want := range []string{"", "", "I6 lease l"} { // positions that were written before e3 was parked
+		run.SetAside = map[string]int{"e3": before}
+		if got := run.Verify(); len(got) > 1 || !strings.HasPrefix(strings.Join(got, ""), want) || want == "" && len(got) > 0 {
+			t.Errorf("parked after %d positions: violations %q, want %q", before, got, want)
+		}
+	}
+	run.SetAside = nil // not observed
+	if got := run.Verify(); len(got) > 0 {
+		t.Errorf("violations %q without the times of parking", got)
 	}
 }

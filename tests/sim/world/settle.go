@@ -189,14 +189,14 @@ func (w *World) collect(run *verify.Run) {
 	run.Messages, run.Parked = w.archived(), w.parked()
 	w.received.mu.Lock()
 	if w.topology.Consumers > 0 {
-		run.Handled = slices.Clone(w.received.handled)
+		run.Consumed, run.Handled = true, slices.Clone(w.received.handled)
 	}
 	run.Reported = slices.Clone(w.received.lost)
 	run.Repeats, run.Warned = w.received.repeats, w.received.warned
 	w.received.mu.Unlock()
 	if w.topology.parks() {
 		c := w.consumed()
-		run.Handled, run.Skipped, run.Once = c.messages(), c.skipped, true
+		run.Consumed, run.Handled, run.Skipped, run.Once = true, c.messages(), c.skipped, true
 	}
 	w.cosmos.mu.Lock()
 	run.Checkpoints, run.SetAside = slices.Clone(w.cosmos.writes), maps.Clone(w.cosmos.setAside)
