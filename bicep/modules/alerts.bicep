@@ -152,7 +152,7 @@ resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
     criteria: {
       allOf: [
         {
-          query: '${relayLog} | where msg in ("event parked", "events missing from the feed", "range is stuck", "partition keys hash differently than computed here", "two leases overlap")'
+          query: '${relayLog} | where msg in ("event parked", "events missing from the feed", "range is stuck", "range not read for longer than the event TTL; events may have expired unsent", "partition keys hash differently than computed here", "a lease has two records", "two leases overlap", "another relay has this instance name")'
           timeAggregation: 'Count'
           operator: 'GreaterThan'
           threshold: 0

@@ -48,6 +48,7 @@ var watchingChecks = []check{
 			{alertsFile, "values: [ '401', '403' ]", "values: [ '401' ]"},
 			{alertsFile, "scopes: [ relayId ]", "scopes: [ apiId ]"},
 			{alertsFile, "\"event parked\", ", ""},
+			{alertsFile, "\"a lease has two records\", ", ""},
 			{alertsFile, "          operator: 'LessThan'\n", "          operator: 'GreaterThan'\n"},
 			{alertsFile, "msg == \"unsent events grow old and will expire\"", "msg == \"lease lost\""},
 			{alertsFile, "msg == \"range is not read\"", "msg == \"lease lost\""},
@@ -113,6 +114,7 @@ func reasons(w *world, report func(string, ...any)) {
 	wanted := []string{
 		"DeadletteredMessages > namespaces", "TotalRequests 429 > databaseAccounts", "RestartCount relay", "RestartCount api", "Requests 5xx api", "Requests 401 403 api", "Requests 429 api", "TotalRequests 401 403 > databaseAccounts", "ThrottledRequests > namespaces",
 		"unsent events grow old and will expire", "relay.lag missing", "event parked", "events missing from the feed",
+		"range not read for longer than the event TTL; events may have expired unsent", "a lease has two records", "two leases overlap", "another relay has this instance name",
 		"range is not read", "relay.lag paused", "relay.lag known", "relay.lag oldest_age_s",
 	}
 	found := map[string]bool{}

@@ -34,6 +34,7 @@ const (
 	lost     = `outbox_lease_transitions_total{instance="a",kind="lost"}`
 	expired  = `outbox_events_expired_total{instance="a"}`
 	dead     = `outbox_consumer_dead_lettered_total{instance="a",messaging_destination_name="contacts",messaging_destination_subscription_name="billing"}`
+	kept     = `outbox_consumer_parked_total{instance="a",messaging_destination_name="contacts",messaging_destination_subscription_name="billing"}`
 	gaps     = `outbox_consumer_gaps_total{instance="a",messaging_destination_name="contacts"}` // of a queue
 
 	acceptsNothing = "sends are tried and the broker accepts nothing; run feedbox doctor for the cause"
@@ -93,6 +94,8 @@ var alertCases = []alertCase{
 
 	{alert: "FeedboxConsumerDeadLetters", at: "6m", series: []string{dead, "0x10 1x30", gaps, "0x40"}, fires: "a consumer of contacts billing dead-lettered events; its log has their reasons", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
 	{alert: "FeedboxConsumerDeadLetters", at: "30m", series: []string{dead, "0x10 1x90"}},
+	{alert: "FeedboxConsumerParked", at: "6m", series: []string{kept, "0x10 1x30", dead, "0x40"}, fires: "a consumer of contacts billing parked events, and their keys wait; run feedbox parked ls with --consumer", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
+	{alert: "FeedboxConsumerParked", at: "30m", series: []string{kept, "0x10 1x90"}},
 	{alert: "FeedboxConsumerGap", at: "6m", series: []string{gaps, "0x10 1x30"}, fires: "a consumer of contacts  handled events although earlier ones of their keys are missing; its log has the keys", labels: map[string]string{"messaging_destination_name": "contacts"}},
 	{alert: "FeedboxConsumerGap", at: "6m", series: []string{gaps, "0x40", dead, "0x10 1x30"}},
 
@@ -158,6 +161,7 @@ func TestAlertRules(t *testing.T) {
 		{old: "(outbox_range_unread_total[5m])) >= 2", new: "(outbox_range_unread_total[5m])) > 0"},
 		{old: `"401|403"`, new: `"401"`},
 		{old: "increase(outbox_consumer_dead_lettered_total[15m])", new: "increase(outbox_consumer_gaps_total[15m])"},
+		{old: "increase(outbox_consumer_parked_total[15m])", new: "increase(outbox_consumer_dead_lettered_total[15m])"},
 	}
 	for _, mistake := range mistakes[:testenv.Sample(t, 3, len(mistakes))] {
 		if !strings.Contains(text, mistake.old) {
