@@ -180,6 +180,36 @@ func TestWithheldChangesAreLag(t *testing.T) {
 	})
 }
 
+// They are a lag of a paused range, too, which measures it without a session.
+func TestWithheldChangesOfAPauseAreLag(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, since := newWorld(t, 1), time.Now()
+		feed := &script{Feed: w.feed, read: func(context.Context, int64) (*changefeed.Page, error) {
+			return &changefeed.Page{Continuation: `"9"`, CaughtUp: true, Withheld: 3, WithheldSince: since}, nil
+		}}
+		p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		eventually(t, time.Minute, "started", func() bool { return len(p.Lag()) == 1 })
+		if err := w.operator().Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var lag changefeed.RangeLag
+		eventually(t, time.Minute, "measured in the pause", func() bool { lag = p.Lag()[0]; return lag.Paused && lag.Known })
+		if lag.Transactions != 3 || lag.Withheld != 3 || !lag.Oldest.Equal(since) {
+			t.Errorf("%+v, want three transactions since %s", lag, since)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // lagOf runs a range with scripted first reads and returns its lag some seconds later. The
 // last reply is repeated.
 func lagOf(t *testing.T, replies ...func() (*changefeed.Page, error)) changefeed.RangeLag {

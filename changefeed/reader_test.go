@@ -19,10 +19,12 @@ import (
 type script struct {
 	changefeed.Feed
 	calls atomic.Int64
+	from  atomic.Pointer[string] // the continuation of the last read
 	read  func(ctx context.Context, call int64) (*changefeed.Page, error)
 }
 
-func (s *script) Read(ctx context.Context, _ changefeed.ReadRequest) (*changefeed.Page, error) {
+func (s *script) Read(ctx context.Context, req changefeed.ReadRequest) (*changefeed.Page, error) {
+	s.from.Store(&req.Continuation)
 	return s.read(ctx, s.calls.Add(1))
 }
 
@@ -267,7 +269,7 @@ func TestEmptyPageIsReleased(t *testing.T) {
 }
 
 // Pages with only other ranges' changes are read without a pause. A document is delivered
-// even if the position does not move.
+// even if the position does not move. A page without a position leaves it where it was.
 func TestEmptyPagesAreReadThrough(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -287,9 +289,12 @@ func TestEmptyPagesAreReadThrough(t *testing.T) {
 			return &changefeed.Page{Continuation: fmt.Sprintf("%q", fmt.Sprint("page-", call))}, nil
 		}}
 		stop := w.run(feed, w.got, &changefeed.Options{})
-		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 1 })
+		eventually(t, time.Minute, "delivered, and read again", func() bool { return w.got.count() == 1 && feed.calls.Load() >= 102 })
 		if stop(); last.Sub(first) > 0 {
 			t.Errorf("99 empty pages took %s", last.Sub(first))
+		}
+		if from := *feed.from.Load(); from != `"page-99"` {
+			t.Errorf("read %d begins at %s", feed.calls.Load(), from)
 		}
 	})
 }

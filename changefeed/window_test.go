@@ -224,6 +224,21 @@ func TestAheadEndsBeforePageInTheLanes(t *testing.T) {
 	check(5, 2, true)
 }
 
+func TestOnlyHeldItemsTakeMemory(t *testing.T) {
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	p := w.add(&Page{Items: []Item{{LSN: 1, Raw: []byte("held")}, {LSN: 2, Raw: []byte("forgotten")}, {LSN: 3, Raw: []byte("done")}}})
+	held := w.hold(p, &p.items[0])
+	w.forget(p)
+	w.finish(p, 1)
+	if w.items != 1 || w.held != 1 || w.heldBytes != 4 {
+		t.Errorf("%d items, %d held with %d bytes; want the held one with 4", w.items, w.held, w.heldBytes)
+	}
+	w.finishHeld(p, &held)
+	if w.items != 0 || w.held != 0 || w.heldBytes != 0 {
+		t.Errorf("%d items, %d held with %d bytes are left", w.items, w.held, w.heldBytes)
+	}
+}
+
 // The others continue in the half that held keys leave.
 func TestHeldKeysTogetherHaveHalfOfTheMemory(t *testing.T) {
 	for name, o := range map[string]*Options{"items": {ReadAheadItems: 32, ReadAheadBytes: 1 << 20}, "bytes": {ReadAheadItems: 1000, ReadAheadBytes: 320}} {

@@ -184,3 +184,23 @@ func TestMarkWithAnInvalidRecentEndsNoProcess(t *testing.T) {
 		t.Errorf("an earlier event is %s", got)
 	}
 }
+
+// The mark of a key would make an event stale that is sent again or was parked, so each has a mark of its own.
+func TestOnlyAnEventThatIsHandledAgainHasAMarkOfItsOwn(t *testing.T) {
+	parked := Event{ID: "e1", Key: "k"}
+	parked.Park("e1")
+	for _, c := range []struct {
+		e         Event
+		key       string
+		wasParked bool
+	}{
+		{Event{ID: "e1", Key: "k"}, "k", false},
+		{Event{ID: "e1"}, "", false},
+		{Event{ID: "e1", Key: "k", Resubmission: "r1"}, "resubmission:r1", false},
+		{parked, "resubmission:parked:e1", true},
+	} {
+		if key, wasParked := c.e.InboxKey(), c.e.WasParked(); key != c.key || wasParked != c.wasParked {
+			t.Errorf("%+v: mark %q, parked before: %t; want %q, %t", c.e, key, wasParked, c.key, c.wasParked)
+		}
+	}
+}

@@ -266,6 +266,32 @@ func TestStateOfAnEventIsProved(t *testing.T) {
 	}
 }
 
+// An event with a position is sent if the checkpoint has passed that, however old it is. One without is sent if
+// every change of its time was handled, also in a store that does not know the range of its key.
+func TestPositionOfAnEventDecidesBeforeItsAge(t *testing.T) {
+	o, _, s := newListed(t)
+	s.Ranges[0].LSN = 8
+	placed := o.store.Feed
+	for _, c := range []struct {
+		feed changefeed.Feed
+		lsn  int64
+		want Status
+	}{
+		{placed, 0, StatusSent},
+		{placed, 7, StatusSent},
+		{placed, 8, StatusSent},
+		{placed, 9, StatusWaiting},
+		{unreadable{placed}, 0, StatusSent},
+		{unreadable{placed}, 7, StatusUnknown},
+		{unreadable{placed}, 9, StatusUnknown},
+	} {
+		o.store.Feed = c.feed
+		if got := o.proof(t.Context(), s)(&relay.StoredEvent{Message: relay.Message{Key: "k", LSN: c.lsn}, StoredAt: s.At.Add(-time.Hour)}); got != c.want {
+			t.Errorf("position %d, placed: %t: %s, want %s", c.lsn, c.feed == placed, got, c.want)
+		}
+	}
+}
+
 // lettersOf holds the dead letters of consumers in memory.
 type lettersOf map[string][]DeadLetter
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"feedbox/application/relay"
@@ -64,6 +65,68 @@ func TestDoctorJudgesByAge(t *testing.T) {
 			t.Errorf("%s of one of several containers: %+v", c.age, got)
 		}
 	}
+}
+
+// windows is a doctor that records which management APIs it was asked to read a duplicate window from.
+type windows struct {
+	BrokerDoctor
+	asked []string
+}
+
+// Window implements BrokerDoctor.
+func (w *windows) Window(_ context.Context, management string) Window {
+	w.asked = append(w.asked, management)
+	return Window{Length: 10 * time.Minute}
+}
+
+// unreadable is a feed that does not reply.
+type unreadable struct{ changefeed.Feed }
+
+// Read implements changefeed.Feed.
+func (unreadable) Read(context.Context, changefeed.ReadRequest) (*changefeed.Page, error) {
+	return nil, errors.New("no reply of the feed")
+}
+
+// The duplicate window is read only for events that are old enough for a warning, and only from a broker. A lag
+// that is not known is no lag of zero.
+func TestDoctorExaminesTheAgeOfUnsentEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed := memfeed.New(nil)
+		o, failing := newRelayed(t, feed)
+		o.store.Doctor, o.cfg.EventTTL = plain{}, 240*time.Hour
+		doctor := &windows{}
+		found := func(broker *Broker, wantAsked int, want string) {
+			t.Helper()
+			o.broker, doctor.asked = broker, nil
+			if got := texts([]Finding{o.examineAge(t.Context(), "http://management")}); got != want {
+				t.Errorf("%s\nwant %s", got, want)
+			}
+			if !slices.Equal(doctor.asked, slices.Repeat([]string{"http://management"}, wantAsked)) {
+				t.Errorf("the window was read from %q, want %d reads", doctor.asked, wantAsked)
+			}
+		}
+		known := &Broker{Doctor: doctor}
+		readable := o.Leases
+		leases, err := o.Leases.Leases(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Leases = changefeed.NewOperator(unreadable{feed}, o.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"})
+		found(known, 0, "unsent events unknown: the lag of "+changefeed.LeaseName(leases[0].ID)+" is unknown: no reply of the feed; feedbox lag")
+		o.Leases = changefeed.NewOperator(feed, silentLeases{o.store.Leases}, &changefeed.OperatorOptions{Processor: "feedbox"})
+		found(known, 0, "unsent events unknown: list leases: context deadline exceeded; feedbox lag")
+		o.Leases = readable
+		found(known, 0, "unsent events ok: 0 transactions behind, the oldest 0s old; events live 240h0m0s; ")
+		away := errors.New("away")
+		failing.Store(&away)
+		feed.Put(memfeed.Document{Key: "k", ID: "e"})
+		time.Sleep(slowDelivery - time.Second)
+		found(known, 0, "unsent events ok: 1 transactions behind, the oldest 1m59s old; events live 240h0m0s; ")
+		time.Sleep(time.Second)
+		found(known, 1, "unsent events warning: 1 transactions behind, the oldest 2m0s old; events live 240h0m0s; the relay does not keep up, or waits: feedbox lag --watch shows for what")
+		found(nil, 0, "unsent events warning: 1 transactions behind, the oldest 2m0s old; events live 240h0m0s; nothing is lost yet, but they are older than the broker's duplicate window of 0s: "+
+			"what is sent again once a relay dies now reaches consumers twice; find out why the relay does not keep up: feedbox lag --watch")
+	})
 }
 
 func TestUncovered(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 
 	"feedbox/application/relay"
@@ -93,5 +94,78 @@ func TestParkedEventOfAConsumerIsReplaced(t *testing.T) {
 	}
 	if _, err := o.ReplaceParked(t.Context(), "k", "e2", []byte(good), read.Version, intent); !fault.Is(err, fault.PreconditionFailed) {
 		t.Errorf("the same replacement again: %v", err)
+	}
+}
+
+// A store without an editor replaces nothing, so an operator must not believe that it did.
+func TestEventOfAStoreWithoutAnEditorIsNotReplaced(t *testing.T) {
+	o, _, _ := newListed(t, "k A")
+	o.store.Decoder = letters{}
+	const document = `{"id":"e0","key":"k","sequence":1}`
+	if err := o.ReplaceEvent(t.Context(), "k", "e0", []byte(document), "1"); !fault.Is(err, fault.Conflict) {
+		t.Errorf("replaced: %v", err)
+	}
+	if read, err := o.ReadEditable(t.Context(), "k", "e0"); !fault.Is(err, fault.Conflict) {
+		t.Errorf("read: %+v, %v", read, err)
+	}
+	o.ofConsumer = true
+	if read, err := o.ReadEditable(t.Context(), "k", "e0"); !fault.Is(err, fault.Conflict) {
+		t.Errorf("read from a consumer: %+v, %v", read, err)
+	}
+	if g, err := o.ReplaceParked(t.Context(), "k", "e0", []byte(document), "1", relay.Intent{Verb: relay.VerbRetry, By: "ann"}); !fault.Is(err, fault.Conflict) {
+		t.Errorf("replaced in the parked events of a consumer: %+v, %v", g, err)
+	}
+}
+
+// editable is a store of one event, the version of which is the number of its replacements.
+type editable struct {
+	listing
+	document string
+	version  int
+	fails    error
+}
+
+func (e *editable) Event(context.Context, string, string) ([]byte, error) {
+	return []byte(e.document), e.fails
+}
+
+func (e *editable) Editable(document []byte) (clean []byte, version string, err error) {
+	return document, fmt.Sprint(e.version), e.fails
+}
+
+func (e *editable) Replace(_ context.Context, _, id string, document []byte, version string) error {
+	if version != fmt.Sprint(e.version) {
+		return fault.New(fault.PreconditionFailed, "", id+" has changed")
+	}
+	e.document, e.version = string(document), e.version+1
+	return e.fails
+}
+
+// An event is replaced once, by a document that is the same event.
+func TestStoredEventIsReplacedOnce(t *testing.T) {
+	store := &editable{document: `{"id":"e1"}`}
+	o := New(&config.Relay{}, Store{Store: relayport.Store{Events: store, Decoder: letters{}}}, nil)
+	read, err := o.ReadEditable(t.Context(), "k", "e1")
+	if want := (EditableEvent{Document: []byte(`{"id":"e1"}`), Version: "0", Trouble: "it has no key"}); err != nil || !reflect.DeepEqual(read, want) {
+		t.Fatalf("%+v, %v; want %+v", read, err, want)
+	}
+	const good = `{"id":"e1","key":"k"}`
+	for _, document := range []string{`{"id":"e1"}`, `{"id":"e2","key":"k"}`, `{"id":"e1","key":"other"}`, `{`} {
+		if err := o.ReplaceEvent(t.Context(), "k", "e1", []byte(document), "0"); !fault.Is(err, fault.Invalid) || store.version != 0 {
+			t.Errorf("%s: %v, version %d", document, err, store.version)
+		}
+	}
+	if err := o.ReplaceEvent(t.Context(), "k", "e1", []byte(good), "0"); err != nil || store.document != good {
+		t.Errorf("the event is %s, %v", store.document, err)
+	}
+	if err := o.ReplaceEvent(t.Context(), "k", "e1", []byte(good), "0"); !fault.Is(err, fault.PreconditionFailed) || store.version != 1 {
+		t.Errorf("replaced again: %v, version %d", err, store.version)
+	}
+	store.fails = errors.New("no reply")
+	if _, err := o.ReadEditable(t.Context(), "k", "e1"); !errors.Is(err, store.fails) {
+		t.Errorf("read from a store that does not reply: %v", err)
+	}
+	if err := o.ReplaceEvent(t.Context(), "k", "e1", []byte(good), "1"); !errors.Is(err, store.fails) {
+		t.Errorf("replaced in a store that does not reply: %v", err)
 	}
 }

@@ -457,6 +457,75 @@ func TestWrongCredentialsHaveARate(t *testing.T) {
 	}
 }
 
+// Otherwise the log would have no end of an act that a shutdown interrupts, and the process could end within it.
+func TestCloseWaitsForRunningActs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var record record
+		p, err := page.New(&page.Options{Actions: true, Log: slog.New(slog.NewTextHandler(&record, nil)), Sections: []page.Section{{
+			Title: "Counter", Templates: fstest.MapFS{"none.html": {}}, Acts: []page.Act{{
+				Path: "set", Title: "Set", Verb: "Set", Preview: func(context.Context, url.Values) (*page.Preview, error) { return &page.Preview{}, nil },
+				Do: func(ctx context.Context, _ *page.Order) error {
+					<-ctx.Done()
+					time.Sleep(time.Minute)
+					return errors.New("interrupted")
+				},
+			}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := url.Values{"who": {"ann"}, "why": {"a test"}}
+		preview := httptest.NewRecorder()
+		p.ServeHTTP(preview, httptest.NewRequest(http.MethodGet, "http://localhost/set", nil))
+		for _, m := range hidden.FindAllStringSubmatch(preview.Body.String(), -1) {
+			form.Set(m[1], m[2])
+		}
+		r, confirmed := httptest.NewRequest(http.MethodPost, "http://localhost/set", strings.NewReader(form.Encode())), httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if p.ServeHTTP(confirmed, r); confirmed.Code != http.StatusSeeOther {
+			t.Fatalf("%d %s", confirmed.Code, confirmed.Body)
+		}
+		began := time.Now()
+		p.Close()
+		if took := time.Since(began); took != time.Minute || !strings.Contains(record.String(), "operator act failed") {
+			t.Errorf("closed after %s, with the log %s", took, record.String())
+		}
+		time.Sleep(time.Hour) // the act ends in any case
+	})
+}
+
+// A page that runs for months keeps the latest 200 acts, and of each the latest 200 lines.
+func TestOldActsAndLinesAreForgotten(t *testing.T) {
+	s := newSite(t, func(o *page.Options) {
+		o.Sections[0].Acts[0].Do = func(_ context.Context, order *page.Order) error {
+			for n := range 250 {
+				order.Say(fmt.Sprint("line ", n+1))
+			}
+			return nil
+		}
+	})
+	form := s.filled(t, "/ops/set?to=5")
+	for n := range 203 {
+		status, body := s.do(t, http.MethodPost, "/ops/set", form)
+		if status != http.StatusOK || n == 0 && (!strings.Contains(body, "<li>… 50 lines before</li>\n<li>line 51</li>") || !strings.Contains(body, "<li>line 250</li>\n</ol>")) {
+			t.Fatalf("act %d: %d %s", n+1, status, body)
+		}
+	}
+	_, all := s.get(t, "/ops/acts")
+	var ids []string
+	for _, m := range regexp.MustCompile(`<tr id="act-(\d+)">`).FindAllStringSubmatch(all, -1) {
+		ids = append(ids, m[1])
+	}
+	if len(ids) != 200 || ids[0] != "203" || ids[199] != "4" {
+		t.Errorf("the list has the acts %s", ids)
+	}
+	for path, want := range map[string]int{"/ops/acts/3": http.StatusNotFound, "/ops/acts/4": http.StatusOK, "/ops/acts/203": http.StatusOK, "/ops/acts/204": http.StatusNotFound} {
+		if status, body := s.get(t, path); status != want {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
 func TestPageWithoutActionsIsReadOnly(t *testing.T) {
 	s := newSite(t, func(o *page.Options) { o.Actions = false })
 	if _, body := s.get(t, "/ops/"); strings.Contains(body, "/ops/set") || !strings.Contains(body, "read-only") {

@@ -5,9 +5,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -248,5 +250,85 @@ func TestCarriageReturnInAContentBeginsNoEvent(t *testing.T) {
 				t.Errorf("the browser sees the events %q in %q", got, stream)
 			}
 		})
+	}
+}
+
+// Each connection may have a head in memory before its caller is known.
+func TestLongHeadIsRefused(t *testing.T) {
+	s := newSite(t, nil)
+	var listening net.ListenConfig
+	listener, err := listening.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.page.Run(ctx, listener) }()
+	for size, want := range map[int]int{30 << 10: http.StatusOK, 40 << 10: http.StatusRequestHeaderFieldsTooLarge} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+listener.Addr().String()+"/ops/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Padding", strings.Repeat("x", size))
+		reply, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = reply.Body.Close()
+		if reply.StatusCode != want {
+			t.Errorf("a head of %d bytes is answered with %d, want %d", size, reply.StatusCode, want)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// anyone authenticates each credential as ann.
+type anyone struct{ people }
+
+func (*anyone) Authenticate(_ context.Context, r *http.Request) (auth.Principal, error) {
+	if r.Header.Get(auth.HeaderAPIKey) == "" {
+		return auth.Principal{}, auth.ErrNoCredential
+	}
+	return auth.Principal{ID: "ann", ReadsAll: true, WritesAll: true}, nil
+}
+
+// Otherwise a person who signs in and out again and again would fill the memory, and each credential would stay
+// in it for twelve hours.
+func TestCredentialLeavesMemoryAtTheSignOut(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth = &anyone{} })
+	serve := func(method, path string, form url.Values, cookie string) (*http.Response, string) {
+		r, answer := httptest.NewRequest(method, path, strings.NewReader(form.Encode())), httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Cookie", cookie)
+		s.page.ServeHTTP(answer, r)
+		return answer.Result(), answer.Body.String()
+	}
+	token := func(cookie string) string {
+		_, body := serve(http.MethodGet, "/ops/set?to=5", nil, cookie)
+		return hidden.FindStringSubmatch(body)[2]
+	}
+	heap := func() uint64 {
+		var memory runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&memory)
+		return memory.HeapAlloc
+	}
+	const sessions, size = 400, 60_000
+	before := heap()
+	for range sessions {
+		answer, body := serve(http.MethodPost, "/ops/sign-in", url.Values{"credential": {strings.Repeat("x", size)}, "token": {token("")}}, "")
+		if len(answer.Cookies()) != 1 {
+			t.Fatalf("sign-in: %d %s", answer.StatusCode, body)
+		}
+		cookie := answer.Cookies()[0].Name + "=" + answer.Cookies()[0].Value
+		if answer, body := serve(http.MethodPost, "/ops/sign-out", url.Values{"token": {token(cookie)}}, cookie); answer.StatusCode != http.StatusSeeOther {
+			t.Fatalf("sign-out: %d %s", answer.StatusCode, body)
+		}
+	}
+	if after := heap(); after > before+sessions*size/3 {
+		t.Errorf("%d ended sessions keep %d bytes, of %d bytes of credentials", sessions, after-before, sessions*size)
 	}
 }

@@ -213,6 +213,14 @@ type endedLink struct {
 	cond     amqp.ErrCond
 	attempts int
 	then     func()
+	lost     bool // it cannot be attached again
+}
+
+func (l *endedLink) open(ctx context.Context) (int, error) {
+	if l.lost && l.attempts > 0 {
+		return 0, &amqp.ConnError{}
+	}
+	return l.fakeLink.open(ctx)
 }
 
 func (l *endedLink) send(context.Context, *amqp.Message) error {
@@ -223,21 +231,23 @@ func (l *endedLink) send(context.Context, *amqp.Message) error {
 	return &amqp.LinkError{RemoteErr: &amqp.Error{Condition: l.cond}}
 }
 
-// A send is retried once, not after a permanent error, and not after the deadline of the call.
+// A send is retried once, not after a permanent error, not without a link, and not after the deadline of the call.
 func TestRetryHasLimits(t *testing.T) {
 	for _, tt := range []struct {
 		cond     amqp.ErrCond
+		lost     bool
 		deadline bool // passes during the first attempt
 		attempts int
 		want     string
 	}{
-		{amqp.ErrCondDetachForced, false, 2, "a after 0: outage link_detached"},
-		{amqp.ErrCondNotFound, false, 1, "a after 0: blocked entity_not_found"},
-		{amqp.ErrCondNotAllowed, false, 1, "a after 0: refused not_allowed"},
-		{amqp.ErrCondDetachForced, true, 1, "a after 0: outage interrupted"},
+		{amqp.ErrCondDetachForced, false, false, 2, "a after 0: outage link_detached"},
+		{amqp.ErrCondNotFound, false, false, 1, "a after 0: blocked entity_not_found"},
+		{amqp.ErrCondNotAllowed, false, false, 1, "a after 0: refused not_allowed"},
+		{amqp.ErrCondDetachForced, true, false, 1, "a after 0: outage connection_lost"},
+		{amqp.ErrCondDetachForced, false, true, 1, "a after 0: outage interrupted"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := &endedLink{cond: tt.cond}
+			l := &endedLink{cond: tt.cond, lost: tt.lost}
 			l.maxBatch = 1000
 			ctx := staleContext{t.Context(), time.Now().Add(time.Second)}
 			if tt.deadline {

@@ -146,6 +146,28 @@ func TestMarkOfAKeyThatAnotherProcessHasParkedIsSeen(t *testing.T) {
 	}
 }
 
+// An event whose mark cannot be read is not a new one: it would be handled again.
+func TestUnreadableMarkIsAnError(t *testing.T) {
+	c, _ := newContainer(t)
+	b := open(t, c, "mail", nil)
+	partition := azcosmos.NewPartitionKeyString("a")
+	const document = `{"id":"mail","partitionKey":"a","type":"inbox","sequence":"five","eventId":"e5","ttl":-1}`
+	if _, err := c.CreateItem(t.Context(), partition, []byte(document), nil); err != nil {
+		t.Fatal(err)
+	}
+	const want = "read the inbox of key a: json: cannot unmarshal"
+	if m, err := b.Last(t.Context(), "a"); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Fatalf("the mark is %+v, %v; want %s", m, err, want)
+	}
+	if err := b.Record(t.Context(), "a", mark(6)); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("recorded: %v; want %s", err, want)
+	}
+	kept, err := c.ReadItem(t.Context(), partition, "mail", nil)
+	if err != nil || !strings.Contains(string(kept.Value), `"sequence":"five"`) {
+		t.Errorf("the document is %s, %v", kept.Value, err)
+	}
+}
+
 func TestMarkNeverMovesBack(t *testing.T) {
 	c, _ := newContainer(t)
 	late, current := open(t, c, "mail", nil), open(t, c, "mail", nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"testing"
@@ -375,6 +376,37 @@ func TestInboxFailuresDoNotCountAsAttempts(t *testing.T) {
 				t.Errorf("%s: not handled after the inbox recovered", fails)
 			}
 		})
+	}
+}
+
+// AMQP clients encode small integers in fewer bytes. A property of another type is one of another program.
+func TestPropertiesOfTheRelayAreReadInAnyWidth(t *testing.T) {
+	for _, seven := range []any{7, int64(7), int32(7), int16(7), int8(7), uint32(7), uint16(7), uint8(7)} {
+		e := consumer.Event{ID: "e1", Properties: map[string]any{
+			consumer.PropertyKey: "k", consumer.PropertyTraceparent: "00-1-2-01", consumer.PropertySequence: seven, consumer.PropertyAggregateVersion: seven, "other": "x",
+		}}
+		want := consumer.Event{ID: "e1", Properties: e.Properties, Key: "k", Traceparent: "00-1-2-01", Sequence: 7, AggregateVersion: 7}
+		if handling.ReadProperties(&e); !reflect.DeepEqual(e, want) {
+			t.Errorf("%T: %+v, want %+v", seven, e, want)
+		}
+	}
+	e := consumer.Event{ID: "e1", Key: "session", Sequence: 9, Properties: map[string]any{
+		consumer.PropertyKey: 7, consumer.PropertyTraceparent: true, consumer.PropertySequence: "7", consumer.PropertyAggregateVersion: 7.5,
+	}}
+	want := consumer.Event{ID: "e1", Properties: e.Properties}
+	if handling.ReadProperties(&e); !reflect.DeepEqual(e, want) {
+		t.Errorf("properties of other types: %+v, want %+v", e, want)
+	}
+}
+
+func TestTimeOfCreationIsUnknownUnlessItIsValid(t *testing.T) {
+	for text, want := range map[any]time.Time{
+		"2026-01-31T08:00:03.4125Z": time.Date(2026, 1, 31, 8, 0, 3, 412_500_000, time.UTC), "yesterday": {}, nil: {}, 7: {},
+	} {
+		e := consumer.Event{CreatedAt: time.Unix(1, 0)}
+		if handling.ReadCreation(&e, text); !e.CreatedAt.Equal(want) {
+			t.Errorf("%v is read as %s, want %s", text, e.CreatedAt, want)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -206,6 +207,27 @@ func TestParkedPollDelaysARetry(t *testing.T) {
 	if _, err := handling.NewDispatcher(handling.Source{}, nil, func(context.Context, *consumer.Event) error { return nil }, consumer.Options{Park: store, ParkedPoll: -1}); err == nil {
 		t.Error("a negative ParkedPoll is accepted")
 	}
+}
+
+// A retry calls a handler that fails three times, with the pauses of a delivery.
+func TestAttemptsOfARetryHavePauses(t *testing.T) {
+	store, began := parkedtest.NewMemory(), []time.Time(nil)
+	failure := consumer.DeadLetter("unknown_schema", nil)
+	run(t, consumer.Options{Park: store, RetryDelay: time.Second}, func(context.Context, *consumer.Event) error {
+		began = append(began, time.Now())
+		return failure
+	}, func(d *broker) {
+		d.deliver("a", 1)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		began, failure = nil, errors.New("not yet")
+		intent(t, store, "a", relay.Intent{Verb: relay.VerbRetry})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(began) != 3 || began[1].Sub(began[0]) < 800*time.Millisecond || began[2].Sub(began[1]) < 1600*time.Millisecond {
+			t.Errorf("attempts at %v", began)
+		}
+	})
 }
 
 func TestParkedEventIsHandledOnceIfItsRemovalFails(t *testing.T) {
@@ -417,6 +439,29 @@ func TestEventIsHeldOnlyBehindTheGateThatWasRead(t *testing.T) {
 	})
 	if got := fmt.Sprint(parkedIDs(store, "a")); got != "[a3 a4]" {
 		t.Errorf("parked %s", got)
+	}
+}
+
+// The gate of a key is open again, and the inbox cannot record that. The error names the cause, and the event waits.
+func TestFailedReleaseOfAKeyNamesItsCause(t *testing.T) {
+	inbox := &failing{Inbox: consumer.NewMemoryInbox(0), fails: "Record"}
+	if err := inbox.Record(t.Context(), "a", consumer.Mark{Sequence: 1, EventID: "a1", Parking: consumer.ParkedKey}); err != nil {
+		t.Fatal(err)
+	}
+	causes := map[string]bool{}
+	run(t, consumer.Options{Park: parkedtest.NewMemory(), Inbox: inbox, Observe: func(_ context.Context, o consumer.Outcome) {
+		causes[fmt.Sprint(o.Action, ": ", o.Err)] = true
+	}}, accept, func(d *broker) {
+		inbox.until = time.Now().Add(time.Minute)
+		d.deliver("a", 2)
+		d.want(t, "handled", &d.handled, 59*time.Second)
+		d.want(t, "handled", &d.handled, time.Minute, "a2")
+	})
+	if want := map[string]bool{"abandoned: inbox unavailable": true, "handled: <nil>": true}; !maps.Equal(causes, want) {
+		t.Errorf("outcomes %v, want %v", causes, want)
+	}
+	if last, err := inbox.Last(t.Context(), "a"); err != nil || last.EventID != "a2" || last.Parking != "" {
+		t.Errorf("the mark is %+v, %v", last, err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -356,4 +358,95 @@ func TestEventsWithoutAnIDHaveDifferentIDs(t *testing.T) {
 	if id := fromConsumer(&events[7], "").ID; id != "a/1" {
 		t.Errorf("an event with a sequence has the id %s", id)
 	}
+}
+
+// Each accepted document of a key has an answer, and the first one that is not. The later ones of its key are not
+// sent, and those of other keys are. A refused batch is sent again one by one.
+func TestDocumentsAreAnsweredUpToTheFirstFailureOfTheirKey(t *testing.T) {
+	document := func(key, id string) Document {
+		return Document{ID: []byte(strconv.Quote(id)), Version: []byte(`"\"v1\""`), Key: []byte(key), LSN: 7, Raw: []byte(`{}`)}
+	}
+	all := []Document{document(`"a"`, "a1"), document(`"b"`, "b1"), document(`"a"`, "a2"), document(`"1"`, "text1"), document("1", "number1"), document(`"a"`, "a3")}
+	all[4].Version = nil
+	for _, c := range []struct {
+		batch    int
+		statuses map[string]int // by the document
+		want     map[int]string // by its index
+		sent     string         // of key a
+	}{
+		{1, nil, map[int]string{0: "accepted", 1: "accepted", 2: "accepted", 3: "accepted", 4: "accepted", 5: "accepted"}, "a1, a2, a3"},
+		{0, map[string]int{"a2": 422}, map[int]string{0: "accepted", 1: "accepted", 2: "refused_422", 3: "accepted", 4: "accepted"}, "a1, a2"},
+		{1, map[string]int{"a1": 500, "b1": 404}, map[int]string{0: "500", 1: "404", 3: "accepted", 4: "accepted"}, "a1"},
+		{1, map[string]int{"a3": 409}, map[int]string{0: "accepted", 1: "accepted", 2: "accepted", 3: "accepted", 4: "accepted", 5: "refused_409"}, "a1, a2, a3"},
+		{2, nil, map[int]string{0: "accepted", 1: "accepted", 2: "accepted", 3: "accepted", 4: "accepted", 5: "accepted"}, "a1 a2, a3"},
+		{9, map[string]int{"a2": 422}, map[int]string{0: "accepted", 1: "accepted", 2: "refused_422", 3: "accepted", 4: "accepted"}, "a1 a2 a3, a1, a2"},
+		{9, map[string]int{"a2": 502}, map[int]string{0: "502", 1: "accepted", 3: "accepted", 4: "accepted"}, "a1 a2 a3"},
+	} {
+		var mu sync.Mutex
+		var sent []string
+		ids := map[string]bool{}
+		bubble(t, Options{Mode: Batch}, func(w http.ResponseWriter, r *http.Request) {
+			var events []struct{ ID, Source, Type, Subject string }
+			if err := json.NewDecoder(r.Body).Decode(&events); err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			var subjects []string
+			status := http.StatusOK
+			for _, e := range events {
+				ids[fmt.Sprint(e)] = true
+				subjects = append(subjects, e.Subject)
+				status = max(status, c.statuses[e.Subject])
+			}
+			if of := strings.Join(subjects, " "); of[0] == 'a' {
+				sent = append(sent, of)
+			}
+			w.WriteHeader(status)
+		}, func(t *testing.T, s *Sender) {
+			got := map[int]string{}
+			s.Documents(t.Context(), all, DocumentOptions{Type: "ContactChanged", Batch: c.batch}, func(i int, err error) {
+				mu.Lock()
+				defer mu.Unlock()
+				answer := "accepted"
+				if dead, ok := errors.AsType[*consumer.DeadLetterError](err); ok {
+					answer = dead.Reason
+				} else if err != nil {
+					answer = strconv.Itoa(Status(err))
+				}
+				if got[i] != "" {
+					answer = got[i] + " and " + answer
+				}
+				got[i] = answer
+			})
+			if !maps.Equal(got, c.want) || strings.Join(sent, ", ") != c.sent {
+				t.Errorf("batches of %d, %v: answers %v, want %v; of key a were sent %q, want %s", c.batch, c.statuses, got, c.want, sent, c.sent)
+			}
+			if !ids["{b1@v1 /feedbox ContactChanged b1}"] || !ids["{number1@7 /feedbox ContactChanged number1}"] {
+				t.Errorf("events %v", slices.Sorted(maps.Keys(ids)))
+			}
+		})
+	}
+}
+
+// A receiver that asks to wait holds every document, and none of them is refused.
+func TestDocumentsWaitIfTheReceiverAsksForIt(t *testing.T) {
+	bubble(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "90")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}, func(t *testing.T, s *Sender) {
+		all := []Document{{ID: []byte(`"1"`), Key: []byte(`"a"`)}, {ID: []byte(`"2"`), Key: []byte(`"a"`)}}
+		for range 2 { // the second time nothing is sent
+			answers := 0
+			s.Documents(t.Context(), all, DocumentOptions{Type: "ContactChanged"}, func(i int, err error) {
+				answers++
+				if until, ok := Paused(err); i != 0 || !ok || time.Until(until) != 90*time.Second {
+					t.Errorf("document %d: %v until %s", i, err, until)
+				}
+			})
+			if answers != 1 {
+				t.Errorf("%d answers, want one", answers)
+			}
+		}
+	})
 }

@@ -245,3 +245,62 @@ func TestKeyThatIsParkedAgainIsNotWaitedFor(t *testing.T) {
 		t.Errorf("%q is missing:\n%s", want, body)
 	}
 }
+
+// replaying is a port that sends the events of a key again.
+type replaying struct {
+	*fake
+	plan operator.KeyReplay
+	sent []string
+}
+
+func (r *replaying) PlanKeyReplay(_ context.Context, key string, window time.Duration) (*operator.KeyReplay, error) {
+	plan := r.plan
+	plan.Key = key + " within " + window.String()
+	return &plan, nil
+}
+
+func (r *replaying) SendKey(_ context.Context, plan *operator.KeyReplay, progress func(n int)) error {
+	for _, m := range plan.Messages {
+		r.sent = append(r.sent, plan.Key+": "+m.ID)
+		progress(1)
+	}
+	return nil
+}
+
+// The events of a key are sent again in order, and not at all if some are missing.
+func TestReplayOfAKeyNeedsAllItsEvents(t *testing.T) {
+	port := &replaying{fake: crowd(1, 0)}
+	port.plan.Events, port.plan.Covered = 3, 1
+	for n := range 3 {
+		port.plan.Messages = append(port.plan.Messages, relay.Message{ID: fmt.Sprint("e", n+1), Sequence: int64(n + 1)})
+	}
+	holes := make([]int64, 12)
+	for n := range holes {
+		holes[n] = int64(n + 21)
+	}
+	for _, c := range []struct {
+		plan  operator.KeyReplay
+		wants []string
+		may   bool
+	}{
+		{port.plan, []string{"sends the 3 stored events of the key again", ">1, committed within its duplicate window of 10m0s<", "<dt>consumers may see twice</dt><dd>2</dd>"}, true},
+		{operator.KeyReplay{}, []string{"The key has no stored events: there is no such aggregate, or they have expired."}, false},
+		{operator.KeyReplay{Resend: port.plan.Resend, Missing: holes[:2]}, []string{"The sequences [21 22] are missing, so the events cannot be sent in order."}, false},
+		{operator.KeyReplay{Resend: port.plan.Resend, Missing: holes}, []string{"The sequences [21 22 23 24 25 26 27 28 29 30] are missing, so the events cannot be sent in order."}, false},
+	} {
+		body := serve(t, &replaying{fake: port.fake, plan: c.plan})("/life/replay?key=k")
+		for _, want := range c.wants {
+			if !strings.Contains(body, want) {
+				t.Errorf("%q is missing in\n%s", want, body)
+			}
+		}
+		if strings.Contains(body, `name="why"`) != c.may {
+			t.Errorf("%+v, may be sent: %t in\n%s", c.plan, !c.may, body)
+		}
+	}
+	const want = "Sent: 3 events."
+	body := act(t, port, "/life/replay?key=k", 0, want)
+	if sent := []string{"k within 10m0s: e1", "k within 10m0s: e2", "k within 10m0s: e3"}; !strings.Contains(body, want) || !strings.Contains(body, "3 of 3") || !slices.Equal(port.sent, sent) {
+		t.Errorf("sent %q, want %q; the page:\n%s", port.sent, sent, body)
+	}
+}

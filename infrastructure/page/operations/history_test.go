@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -320,6 +321,37 @@ func TestTimelineShowsTimesInAPossibleOrder(t *testing.T) {
 	}
 	if got := newTimelineEntry(operator.Entry{}, Receipt{}).Committed; got != "–" {
 		t.Errorf("unknown time of the commit: %s", got)
+	}
+}
+
+// A page links to its neighbours, and the links keep the filter. A number that is no page shows the nearest one.
+func TestPageLinksToItsNeighbours(t *testing.T) {
+	const filter = "find=a%26b&show=stopped"
+	link := func(n int) string { return fmt.Sprint("/ranges?find=a%26b&page=", n, "&show=stopped") }
+	for _, c := range []struct {
+		page  string
+		total int
+		want  pageOf
+	}{
+		{"", 0, pageOf{}},
+		{"7", 0, pageOf{}},
+		{"", 50, pageOf{From: 1, To: 50, Total: 50}},
+		{"1", 51, pageOf{From: 1, To: 50, Total: 51, After: link(2)}},
+		{"2", 51, pageOf{From: 51, To: 51, Total: 51, Before: link(1)}},
+		{"2", 120, pageOf{From: 51, To: 100, Total: 120, Before: link(1), After: link(3)}},
+		{"3", 120, pageOf{From: 101, To: 120, Total: 120, Before: link(2)}},
+		{"9999", 120, pageOf{From: 101, To: 120, Total: 120, Before: link(2)}},
+		{"-1", 120, pageOf{From: 1, To: 50, Total: 120, After: link(2)}},
+		{"two", 120, pageOf{From: 1, To: 50, Total: 120, After: link(2)}},
+	} {
+		q, err := url.ParseQuery(filter + "&page=" + c.page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got pageOf
+		if from, to := paged(q, c.total, "/ranges", &got); got != c.want || from != max(0, c.want.From-1) || to != c.want.To {
+			t.Errorf("page %q of %d: %d to %d, %+v; want %+v", c.page, c.total, from, to, got, c.want)
+		}
 	}
 }
 

@@ -3,12 +3,15 @@ package operations_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -268,6 +271,57 @@ func TestParkedKeyListsEventsInOrder(t *testing.T) {
 		}
 		last += at
 	}
+}
+
+// The address sets how many events of a key are shown, within bounds, and each page offers five times as many.
+func TestParkedKeyShowsAsManyEventsAsItsAddressSays(t *testing.T) {
+	port := crowd(1, 1)
+	for n := range 600 {
+		port.line = append(port.line, relay.ParkedEvent{ID: fmt.Sprint(n), Sequence: int64(n + 1), Reason: "held"})
+	}
+	port.gates[0].Events = 600
+	get := serve(t, port)
+	for limit, want := range map[string][2]int{"": {20, 100}, "5": {5, 25}, "100": {100, 500}, "499": {499, 500}, "500": {500, 0}, "501": {20, 100}, "0": {20, 100}, "-1": {20, 100}, "all": {20, 100}} {
+		body := get("/parked/keys/key-00000?events=" + limit)
+		more := regexp.MustCompile(`and (\d+) more are waiting(?: <a class="button" href="/parked/keys/key-00000\?events=(\d+)">Show more</a>)?</p>`).FindStringSubmatch(body)
+		next := 0
+		if len(more) > 2 && more[2] != "" {
+			next, _ = strconv.Atoi(more[2])
+		}
+		if shown := strings.Count(body, `<li id="e-`); shown != want[0] || next != want[1] || more == nil || more[1] != strconv.Itoa(600-want[0]) {
+			t.Errorf("events=%s: %d shown, %q, want %d shown and then %d", limit, shown, more, want[0], want[1])
+		}
+	}
+}
+
+// A range shows the commands that its owner has not carried out.
+func TestRangeShowsThePendingCommands(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		port := crowd(1, 0)
+		get := serve(t, port)
+		for _, c := range []struct {
+			request changefeed.Request
+			want    []string
+		}{
+			{changefeed.Request{}, nil},
+			{changefeed.Request{Paused: true, Release: true, Retry: true, History: "h"}, []string{"pause", "release", "retry", "restart"}},
+			{changefeed.Request{Rewind: &changefeed.RangeToken{}}, []string{"rewind"}},
+			{changefeed.Request{Release: true}, []string{"release"}},
+		} {
+			time.Sleep(20 * time.Second) // after which a view waits for a read
+			synctest.Wait()
+			port.leases[0].Request = c.request
+			for _, path := range []string{"/ranges", "/ranges/" + changefeed.LeaseName(port.leases[0].ID)} {
+				var got []string
+				for _, m := range regexp.MustCompile(`<span class="state busy">(\w+) requested</span>`).FindAllStringSubmatch(get(path), -1) {
+					got = append(got, m[1])
+				}
+				if !slices.Equal(got, c.want) {
+					t.Errorf("%s with %+v: pending %q, want %q", path, c.request, got, c.want)
+				}
+			}
+		}
+	})
 }
 
 // A trace has a link. An id that another program has stored cannot change where the link leads.

@@ -1,7 +1,9 @@
 package recordstore_test
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
 	"testing"
 	"time"
 
@@ -38,15 +40,43 @@ func TestRangeCache(t *testing.T) {
 // A continuation is later than the time at which a reader started: after it, an event counts whenever it was stored.
 func TestContinuationReplacesTheStart(t *testing.T) {
 	t.Parallel()
-	space, err := recordstore.SplitKeySpace(1, 1)
+	space, err := recordstore.SplitKeySpace(2, 4)
 	if err != nil {
 		t.Fatal(err)
 	}
-	since := time.Now()
-	for continuation, want := range map[string]time.Time{"": since, recordstore.Token(5): {}} {
-		r, err := recordstore.ParseRequest(space, changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: continuation, Since: since})
-		if err != nil || !r.Since.Equal(want) {
-			t.Errorf("continuation %q: since %v, %v; want %v", continuation, r.Since, err, want)
+	start := changefeed.ReadRequest{Range: space[1], Since: time.Now(), MaxItems: 7}
+	later := start
+	later.Continuation = recordstore.Token(5)
+	unbounded := start
+	unbounded.MaxItems = 0
+	continued, byDefault := later, start
+	continued.Since, byDefault.MaxItems = time.Time{}, 100
+	const low, high = 1 << (recordstore.HashBits - 1), 1 << recordstore.HashBits
+	for _, c := range []struct {
+		asked changefeed.ReadRequest
+		want  recordstore.Request
+	}{
+		{start, recordstore.Request{ReadRequest: start, Low: low, High: high}},
+		{later, recordstore.Request{ReadRequest: continued, Low: low, High: high, Position: 5}},
+		{unbounded, recordstore.Request{ReadRequest: byDefault, Low: low, High: high}},
+	} {
+		if got, err := recordstore.ParseRequest(space, c.asked); err != nil || !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%+v is read as %+v, %v; want %+v", c.asked, got, err, c.want)
+		}
+	}
+}
+
+// A repetition of such a request cannot succeed, so the range stops.
+func TestRequestOfAnotherFeedIsPermanentlyRefused(t *testing.T) {
+	t.Parallel()
+	for _, r := range []changefeed.ReadRequest{
+		{Range: changefeed.FullRange(), Continuation: `"-5"`},
+		{Range: changefeed.FullRange(), Continuation: "5"},
+		{Range: changefeed.FeedRange{Min: "none", Max: "FF"}},
+		{Range: changefeed.FeedRange{Min: "", Max: "123456789"}},
+	} {
+		if got, err := recordstore.ParseRequest(recordstore.KeySpace{changefeed.FullRange()}, r); !errors.Is(err, changefeed.ErrPermanent) {
+			t.Errorf("%+v is read as %+v, %v", r, got, err)
 		}
 	}
 }
