@@ -46,8 +46,10 @@ func connections() []string {
 func TestOneReadersStreamsLeaveRoomForOthers(t *testing.T) {
 	s := start(t, "console", connections()...)
 	s.serves("pages before the attack", sized(20, 3000), func() bool { return s.get("/acts", "bea") == http.StatusOK })
+	view := func() bool { return s.get("/", "bea", "Accept", "text/event-stream") == http.StatusOK }
+	s.serves("live views before the attack", sized(20, 3000), view)
 	s.attack(sized(100, 700), 0, "GET / HTTP/1.1\r\nHost: localhost\r\nX-Api-Key: ann-key\r\nAccept: text/event-stream\r\n\r\n")
-	s.serves("live views of another reader", sized(100, 3000), func() bool { return s.get("/", "bea", "Accept", "text/event-stream") == http.StatusOK })
+	s.serves("live views of another reader", sized(100, 3000), view)
 	s.serves("pages of another reader", sized(100, 3000), func() bool { return s.get("/acts", "bea") == http.StatusOK })
 }
 

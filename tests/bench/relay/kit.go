@@ -6,50 +6,81 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/Azure/go-amqp"
+	"golang.org/x/sync/errgroup"
+
 	"feedbox/infrastructure/broker/servicebus/subscriber"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/tests/bench/measure"
 )
 
+const (
+	kitEvents   = 10 // of a session
+	kitSessions = 64 // accepted at once
+)
+
 // kit measures the consumer kit with sessions of ten events: it accepts a session, handles its
-// events in order and releases it.
-func kit(ctx context.Context, r *measure.Run) (err error) {
+// events in order and releases it. The floor does the same with go-amqp, without a handler, an inbox
+// or the renewal of locks.
+func kit(ctx context.Context, r *measure.Run) error {
 	sessions := 2000
 	if r.Quick {
 		sessions = 200
 	}
-	const events = 10
-	b, err := openBroker(ctx, false, true)
+	r.Step("consumer kit: %d sessions of %d events", sessions, kitEvents)
+	floor, err := ofSessions(ctx, sessions, receiveAlone)
 	if err != nil {
 		return err
 	}
+	sample, err := ofSessions(ctx, sessions, receiveByKit)
+	if err != nil {
+		return err
+	}
+	cost := measure.Micros(sample.PerOperation())
+	r.Add(
+		measure.Rate("consumer kit, sessions of 10 events", sample.Rate(), "events/s").Over(floor.Rate()).Using(sample.PerOperation(), floor.PerOperation()).Noting("broker included; floor: go-amqp alone"),
+		measure.Cost("consumer kit: an event of 10 of a session", cost, "µs of CPU").Wants(measure.AtMost(60)),
+		measure.Cost("consumer kit: a session of 10 events", cost*kitEvents/1000, "ms of CPU").Wants(measure.AtMost(0.5)),
+	)
+	return nil
+}
+
+// ofSessions measures how a new broker's sessions are received.
+func ofSessions(ctx context.Context, sessions int, receive func(ctx context.Context, b *broker, sessions int) error) (sample measure.Sample, err error) {
+	b, err := openBroker(ctx, false, true)
+	if err != nil {
+		return sample, err
+	}
 	defer func() { err = errors.Join(err, b.close()) }()
-	r.Step("consumer kit: %d sessions of %d events", sessions, events)
-	s := Shape{Events: events, Size: 512}
+	s := Shape{Events: kitEvents, Size: 512}
 	for c := range sessions {
 		session := key(c)
 		var messages []busemu.Message
-		for n := 1; n <= events; n++ {
+		for n := 1; n <= kitEvents; n++ {
 			messages = append(messages, busemu.Message{
 				ID: eventID(c, n), Session: &session, Subject: action, Body: s.event(c, n),
 				Properties: map[string]any{"sequence": int64(n), "aggregateVersion": int64(1)},
 			})
 		}
 		if err := b.bus.Send(ctx, topic, messages...); err != nil {
-			return err
+			return sample, err
 		}
 	}
+	return measure.Took(int64(sessions*kitEvents), func() error { return receive(ctx, b, sessions) })
+}
+
+func receiveByKit(ctx context.Context, b *broker, sessions int) error {
 	running, stop := context.WithTimeout(ctx, turnTimeout)
 	defer stop()
 	var handled, outOfTurn atomic.Int64
 	processor, err := subscriber.NewSessionProcessor(b.namespace(), source, func(context.Context, *consumer.Event) error { return nil }, &subscriber.SessionOptions{
-		Sessions: 64,
+		Sessions: kitSessions,
 		Observe: func(_ context.Context, o consumer.Outcome) {
 			if o.Verdict != consumer.Fresh || o.Action != consumer.Handled {
 				outOfTurn.Add(1)
 			}
-			if handled.Add(1) == int64(sessions*events) {
+			if handled.Add(1) == int64(sessions*kitEvents) {
 				stop()
 			}
 		},
@@ -57,18 +88,61 @@ func kit(ctx context.Context, r *measure.Run) (err error) {
 	if err != nil {
 		return err
 	}
-	sample, err := measure.Took(int64(sessions*events), func() error { return processor.Run(running) })
+	if err := processor.Run(running); err != nil {
+		return err
+	}
+	if handled.Load() < int64(sessions*kitEvents) || outOfTurn.Load() > 0 {
+		return fmt.Errorf("the consumer kit handled %d of %d events, %d of them not as the next of their key", handled.Load(), sessions*kitEvents, outOfTurn.Load())
+	}
+	return nil
+}
+
+// receiveAlone accepts, receives, completes and releases with go-amqp, as many sessions at once as the kit, on one connection.
+func receiveAlone(ctx context.Context, b *broker, sessions int) (err error) {
+	ctx, stop := context.WithTimeout(ctx, turnTimeout)
+	defer stop()
+	// The broker's key, by SASL PLAIN, so that no link needs a token of its own.
+	conn, err := amqp.Dial(ctx, "amqp://"+b.bus.Addr(), &amqp.ConnOptions{SASLType: amqp.SASLTypePlain("RootManageSharedAccessKey", "SAS_KEY_VALUE")})
 	if err != nil {
 		return err
 	}
-	if handled.Load() < int64(sessions*events) || outOfTurn.Load() > 0 {
-		return fmt.Errorf("the consumer kit handled %d of %d events, %d of them not as the next of their key", handled.Load(), sessions*events, outOfTurn.Load())
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	var accepted atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	for range kitSessions {
+		group.Go(func() error {
+			for accepted.Add(1) <= int64(sessions) {
+				if err := receiveSession(ctx, conn); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
-	cost := measure.Micros(sample.PerOperation())
-	r.Add(
-		measure.Rate("consumer kit, sessions of 10 events", sample.Rate(), "events/s").Using(sample.PerOperation(), 0).Noting("broker included"),
-		measure.Cost("consumer kit: an event of 10 of a session", cost, "µs of CPU").Wants(measure.AtMost(60)),
-		measure.Cost("consumer kit: a session of 10 events", cost*events/1000, "ms of CPU").Wants(measure.AtMost(0.5)),
-	)
-	return nil
+	return group.Wait()
+}
+
+// receiveSession completes the events of the next session.
+func receiveSession(ctx context.Context, conn *amqp.Conn) error {
+	session, err := conn.NewSession(ctx, nil)
+	if err != nil {
+		return err
+	}
+	receiver, err := session.NewReceiver(ctx, topic+"/subscriptions/"+subscription, &amqp.ReceiverOptions{
+		SettlementMode: amqp.ReceiverSettleModeSecond.Ptr(), Credit: kitEvents,
+		Filters: []amqp.LinkFilter{amqp.NewLinkFilter("com.microsoft:session-filter", 0x137000000C, nil)},
+	})
+	if err != nil {
+		return err
+	}
+	for range kitEvents {
+		message, err := receiver.Receive(ctx, nil)
+		if err == nil {
+			err = receiver.AcceptMessage(ctx, message)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(receiver.Close(ctx), session.Close(ctx))
 }
