@@ -154,9 +154,13 @@ func recovered(f func() error) (err error) {
 	return f()
 }
 
-// Refusal returns why an event is refused after an error of the handler, or nil if it is retried. failures is
-// the number of failed attempts, and attempts the limit of the kit, at most 0 for none.
+// Refusal returns why an event is refused after an error of the handler, or nil if it is retried, or was handled
+// without an error. failures is the number of attempts, of which the last one has err, and attempts the limit of
+// the kit, at most 0 for none.
 func (r *Runner) Refusal(e *consumer.Event, err error, failures, attempts int) *consumer.DeadLetterError {
+	if err == nil {
+		return nil
+	}
 	if reason, ok := errors.AsType[*consumer.DeadLetterError](err); ok {
 		return reason
 	}

@@ -90,7 +90,7 @@ func newTelemetry(s Source, meters metric.MeterProvider, tracers trace.TracerPro
 	count(&t.parked, "outbox.consumer.parked", "{event}", "events stored until an operator decides: refused ones, and later ones of their keys")
 	count(&t.gaps, "outbox.consumer.gaps", "{event}", "events handled although an earlier event of their key had not arrived")
 	count(&t.forks, "outbox.consumer.forks", "{event}", "events of another history than handled ones, which the store has lost in a failover or restore")
-	count(&t.duplicates, "outbox.consumer.duplicates", "{event}", "events dropped because they were handled before")
+	count(&t.duplicates, "outbox.consumer.duplicates", "{event}", "events dropped because they were handled before, or were sent again for another consumer")
 	count(&t.dropped, "outbox.consumer.dropped", "{event}", "refused events that the policy of their action drops")
 	seconds(&t.lag, "outbox.consumer.lag", "from the creation of an event, just before its commit, until it was handled", lagBuckets)
 	var err error

@@ -160,7 +160,7 @@ func (h *heldSession) deliver(ctx, locked context.Context, m *message) bool {
 	out := &consumer.Outcome{Event: m.event}
 	h.p.runner.Received(ctx)
 	handlerFailed := false
-	if isOthers(h.p.connector.source, m.event) { // the inbox may have forgotten it
+	if isForOtherSubscription(h.p.connector.source, m.event) { // the inbox may have forgotten it
 		out.Action, out.Verdict = consumer.Dropped, consumer.Stale
 	} else {
 		handlerFailed = h.key.Process(locked, out, &m.progress)

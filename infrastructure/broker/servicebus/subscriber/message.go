@@ -46,7 +46,7 @@ func newEvent(source Source, key string, m *amqp.Message) *consumer.Event {
 }
 
 // readResubmission sets the id of a resubmitted event, whose message has another id. All subscriptions of
-// the topic receive the message, but only one is to handle it again (see isOthers).
+// the topic receive the message, but only one is to handle it again (see isForOtherSubscription).
 func readResubmission(source Source, e *consumer.Event) {
 	id, _ := e.Properties[consumer.PropertyResubmission].(string)
 	if id == "" {
@@ -60,9 +60,9 @@ func readResubmission(source Source, e *consumer.Event) {
 	}
 }
 
-// isOthers reports whether e was sent again for another subscription of the topic of source. A queue, or a
-// subscription of another topic, may receive it by forwarding from that one, so it handles it.
-func isOthers(source Source, e *consumer.Event) bool {
+// isForOtherSubscription reports whether e was sent again for another subscription of the topic of source. A
+// queue, or a subscription of another topic, can receive e by forwarding. It handles e.
+func isForOtherSubscription(source Source, e *consumer.Event) bool {
 	to, _ := e.Properties[consumer.PropertyResubmittedTo].(string)
 	topic, _, resubmitted := strings.Cut(to, "/Subscriptions/")
 	own, name, isSubscription := strings.Cut(string(source), "/Subscriptions/")

@@ -123,7 +123,7 @@ func (p *Processor) deliver(ctx, working context.Context, l *link, m *amqp.Messa
 	p.runner.Received(ctx)
 	defer p.runner.Released(ctx)
 	out := consumer.Outcome{Event: newEvent(p.connector.source, keyOf(m), m)}
-	foreign := isOthers(p.connector.source, out.Event)
+	foreign := isForOtherSubscription(p.connector.source, out.Event)
 	if foreign {
 		out.Action, out.Verdict = consumer.Dropped, consumer.Stale
 	}

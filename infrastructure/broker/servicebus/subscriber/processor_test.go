@@ -260,6 +260,28 @@ func TestPlainDrainEndsAfterItsTimeout(t *testing.T) {
 
 // Both processors drop an event after the attempts of its policy, which are fewer than the deliveries of the
 // broker. Without sessions, an unavailable handler spends no delivery either.
+// A handled event is no failed attempt, even on its last delivery.
+func TestEventHandledOnItsLastAttemptIsCompleted(t *testing.T) {
+	for attempts := range 2 {
+		inBubble(t, func(t *testing.T, d *broker) {
+			failed := 0
+			d.enqueue(t, 1, 1)
+			stop := d.runPlain(t, subscriber.Options{Policies: map[string]consumer.Policy{"": {Attempts: attempts + 1}}, Concurrency: 1}, func(context.Context, *consumer.Event) error {
+				if failed++; failed <= attempts {
+					return errors.New("not yet")
+				}
+				return nil
+			})
+			settle(time.Minute)
+			stop()
+			want := append(slices.Repeat([]string{"j1 fresh abandoned"}, attempts), "j1 fresh handled")
+			if n, got := len(d.jobsLeft(t)), slices.Sorted(slices.Values(d.outcomes)); n != 0 || !slices.Equal(got, want) { // the next delivery may be observed before
+				t.Errorf("%d messages left, outcomes %v, want %v", n, got, want)
+			}
+		})
+	}
+}
+
 func TestPoliciesDropEventsAndSpareDeliveries(t *testing.T) {
 	for name, sessions := range map[string]bool{"sessions": true, "plain": false} {
 		t.Run(name, func(t *testing.T) {
