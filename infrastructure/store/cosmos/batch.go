@@ -36,7 +36,8 @@ type Event struct {
 	// Action names the event's type; it is the subject of the message. Required.
 	Action string
 	// Data encodes to a JSON object without the members that all events have (see
-	// document.JSONEvent). Nil: no members. The whole document of the event has at most 2,031,616
+	// document.JSONEvent), nor members that differ from those of this event in upper and lower case only. Nil: no
+	// members. The whole document of the event has at most 2,031,616
 	// bytes, otherwise Commit fails with fault.TooLarge (code "event_too_large").
 	Data any
 	// ID is the message id. It must be unique and never be reused. Default: a new one.
@@ -180,8 +181,15 @@ func (b *Batch) addEvents(ctx context.Context) error {
 func (b *Batch) eventDocument(ctx context.Context, e *Event, ordinal int) (DataObject, error) {
 	data := []byte{'{'}
 	if e.Data != nil {
+		written := []string{"action", "id", "createdAt", "ordinal", "schemaVersion", "traceparent"}
+		if e.Version > 0 {
+			written = append(written, "aggregateVersion")
+		}
+		if e.Sequence > 0 {
+			written = append(written, "sequence")
+		}
 		var err error
-		if data, err = document.AppendMembers(data, e.Data, document.EventMembers); err != nil {
+		if data, err = document.AppendMembers(data, e.Data, document.EventMembers, written); err != nil {
 			return DataObject{}, fmt.Errorf("%s: %w", e.Action, err)
 		}
 	}

@@ -31,10 +31,10 @@ type (
 		Line string `json:"line"`
 	}
 	basketEmptied struct {
-		Version int `json:"sequence"` // a name that is taken
+		Version int `json:"sequence,omitempty"` // a name that is taken
 	}
 	basketCounted struct {
-		Sequence int // without a tag: of another case than the name that is taken
+		Sequence int `json:",omitempty"` // without a name: of another case than the one that is taken
 	}
 	basketDropped struct{}
 )
@@ -168,7 +168,7 @@ func TestKindRefusesReservedMembersAndUnknownEvents(t *testing.T) {
 	opened, err := baskets.Create(t.Context(), opening(""))
 	must(t, err)
 	_, err = baskets.Update(t.Context(), command.Target{ID: opened.Aggregate.ID()}, func(b *basket) error {
-		aggregate.Record(&b.Root, basketEmptied{}, uuid.New(), time.Now())
+		aggregate.Record(&b.Root, basketEmptied{7}, uuid.New(), time.Now())
 		return nil
 	})
 	if err == nil || !strings.Contains(err.Error(), "sequence: the name of the member is taken") {
@@ -192,6 +192,29 @@ func TestKindRefusesReservedMembersAndUnknownEvents(t *testing.T) {
 		t.Errorf("an unregistered event: %v", err)
 	}
 }
+
+// A deployment must not find out by its first write.
+func TestKindWithATakenMemberIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	type versioned struct{ Version int64 }
+	state := document.JSON[*basket, versioned]{
+		Type: "basket", Events: basketKind().Events,
+		State:   func(*basket) versioned { return versioned{} },
+		Restore: func(aggregate.Root, versioned) (*basket, error) { return nil, nil },
+	}
+	event := basketKind()
+	event.Events = append(event.Events, document.JSONEvent[basketMoved]())
+	for want, kind := range map[string]*document.Kind[*basket]{"versioned: Version: the name": state.Kind(), "BasketMovedEvent: cosmos_test.basketMoved: ID: the name": event.Kind()} {
+		if _, err := cosmos.NewUnitsOfWork(w.container, kind, nil, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+type basketMoved struct{ ID string }
+
+func (basketMoved) Action() string { return "BasketMovedEvent" }
 
 // A field without a tag is named as in Go, and encoding/json does not distinguish upper and lower case: the
 // state would be read with the version of its root, and stored with it by the next commit.

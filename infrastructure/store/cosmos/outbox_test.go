@@ -221,12 +221,20 @@ func TestWrongUseOfABatchIsAnError(t *testing.T) {
 		"an event twice":             {outbox.Batch("k").EmitEvent(cosmos.Event{Action: "E", ID: id}).EmitEvent(cosmos.Event{Action: "F", ID: id}), "emitted already"},
 		"a member that is taken":     {outbox.Batch("k").Emit("E", map[string]any{"sequence": 3}), "name of the member is taken"},
 		"a member of another case":   {outbox.Batch("k").Emit("E", struct{ ID string }{"x"}), "ID: the name of the member is taken"},
+		"one that the event has":     {outbox.Batch("k").EmitEvent(cosmos.Event{Action: "E", Sequence: 1, Data: struct{ Sequence int }{}}), "Sequence: the name of the member is taken"},
 		"data that is no object":     {outbox.Batch("k").Emit("E", 7), "not encoded as an object"},
 		"a session that is none":     {outbox.Batch("k").After("?").Emit("E", nil), "session"},
 	} {
 		if _, err := test.batch.Commit(t.Context()); err == nil || !strings.Contains(err.Error(), test.says) || strings.Count(err.Error(), "\n") > 0 {
 			t.Errorf("%s: %v; want one fault with %q", name, err, test.says)
 		}
+	}
+	free := struct { // the event has none of these
+		AggregateID, RequestHash   string
+		Sequence, AggregateVersion int
+	}{"a", "b", 1, 2}
+	if _, err := outbox.Batch("k").Emit("E", free).Commit(t.Context()); err != nil {
+		t.Errorf("members that nothing adds: %v", err)
 	}
 	if _, err := cosmos.NewOutbox(nil, nil); err == nil {
 		t.Error("an outbox without a container")

@@ -31,6 +31,8 @@ type JSON[A aggregate.Aggregate, S any] struct {
 type EventCodec struct {
 	Action string
 	Encode EventEncoder
+
+	wrong error // the reason that no event can be encoded
 }
 
 // rootMembers are the members of a document's data that hold the root of an aggregate.
@@ -45,7 +47,8 @@ type rootData struct {
 	RequestHash string    `json:"requestHash,omitempty"`
 }
 
-// Kind returns the kind for NewUnitsOfWork, which reports missing fields.
+// Kind returns the kind for NewUnitsOfWork, which reports missing fields, and members of a state or a payload
+// that have a name of the root or of all events. Members that the zero value omits fail at the commit.
 func (j JSON[A, S]) Kind() *Kind[A] {
 	k := &Kind[A]{Type: j.Type, Events: make(map[string]EventEncoder, len(j.Events))}
 	if j.State == nil || j.Restore == nil {
@@ -56,10 +59,16 @@ func (j JSON[A, S]) Kind() *Kind[A] {
 		if _, twice := k.Events[codec.Action]; twice {
 			k.wrong = fmt.Errorf("document: the JSON kind %q has two codecs for %s", j.Type, codec.Action)
 		}
+		if codec.wrong != nil {
+			k.wrong = fmt.Errorf("document: the JSON kind %q, event %s: %w", j.Type, codec.Action, codec.wrong)
+		}
 		k.Events[codec.Action] = codec.Encode
 	}
+	if wrong := takenIn[S](rootMembers); wrong != nil {
+		k.wrong = fmt.Errorf("document: the JSON kind %q: %w", j.Type, wrong)
+	}
 	k.Encode = func(a A, commit aggregate.Commit) ([]byte, error) {
-		data, err := AppendMembers([]byte{'{'}, j.State(a), rootMembers)
+		data, err := AppendMembers([]byte{'{'}, j.State(a), rootMembers, rootMembers)
 		if err != nil {
 			return nil, err
 		}
@@ -83,15 +92,15 @@ func (j JSON[A, S]) Kind() *Kind[A] {
 // JSONEvent returns the codec of events that aggregate.Record makes of the payload P, which
 // encoding/json writes. The payload must encode to an object without the members that all
 // events have (action, id, createdAt, aggregateId, aggregateVersion, sequence, ordinal,
-// schemaVersion, traceparent), also in another case, otherwise the commit fails.
+// schemaVersion, traceparent), in upper or lower case, otherwise the commit fails.
 func JSONEvent[P event.Payload]() EventCodec {
 	var none P
-	return EventCodec{Action: none.Action(), Encode: func(dst []byte, e event.Event) ([]byte, error) {
+	return EventCodec{Action: none.Action(), wrong: takenIn[P](EventMembers), Encode: func(dst []byte, e event.Event) ([]byte, error) {
 		of, ok := e.(event.Of[P])
 		if !ok {
 			return nil, fmt.Errorf("the event is a %T, its codec is for a %T", e, of)
 		}
-		return AppendMembers(dst, of.Payload, EventMembers)
+		return AppendMembers(dst, of.Payload, EventMembers, EventMembers)
 	}}
 }
 
@@ -117,10 +126,23 @@ func DecodeStored[S any](data []byte) (stored Stored[S], err error) {
 	return stored, json.Unmarshal(data, &stored.State)
 }
 
+// errTaken is the fault of a struct, so no value of it can be encoded.
+var errTaken = errors.New("the name of the member is taken; give it another in the struct tag")
+
+// takenIn returns the error of the zero value of T that has a taken member, nil if it has none or cannot be encoded.
+func takenIn[T any](taken []string) error {
+	var none T
+	if _, err := AppendMembers([]byte{'{'}, none, taken, taken); errors.Is(err, errTaken) {
+		return err
+	}
+	return nil
+}
+
 // AppendMembers appends the members of the object v to dst, which ends in an opening brace or
-// in a member. No member may have one of the names taken, in any case: encoding/json does not distinguish the
-// case of names, so a field without a tag would be read with the value of the other member.
-func AppendMembers(dst []byte, v any, taken []string) ([]byte, error) {
+// in a member. No member may have one of the names taken, or differ from one of those written only in upper and
+// lower case: encoding/json does not distinguish these, so a field without a tag would be read with the value of
+// the other member.
+func AppendMembers(dst []byte, v any, taken, written []string) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
@@ -130,8 +152,8 @@ func AppendMembers(dst []byte, v any, taken []string) ([]byte, error) {
 	}
 	s := jsontext.NewScanner(text)
 	err = s.Object(func(member string) error {
-		if slices.ContainsFunc(taken, func(name string) bool { return strings.EqualFold(name, member) }) {
-			return errors.New("the name of the member is taken; give it another in the struct tag")
+		if slices.Contains(taken, member) || slices.ContainsFunc(written, func(name string) bool { return strings.EqualFold(name, member) }) {
+			return errTaken
 		}
 		return s.Skip()
 	})

@@ -108,8 +108,8 @@ func (o Outbox) emit(ctx context.Context, key string, events []Event, exec func(
 	return nil
 }
 
-// emitted are the members that the function feedbox.emit adds or reads.
-var emitted = []string{"action", "id", "sequence", "ordinal", "aggregateVersion", "schemaVersion", "createdAt", "traceparent"}
+// emitted are the members that Emit adds.
+var emitted = []string{"action", "id", "sequence", "schemaVersion", "createdAt", "traceparent"}
 
 // checkCase refuses members whose names differ from those of emit in case only: a consumer that decodes the
 // event with encoding/json would read the value of emit. Members of the same name are left to the server.

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -100,6 +101,13 @@ func TestEmitRefusesInvalidEventsWithTheReason(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "emit M: the member ") || !strings.Contains(err.Error(), "differs from the one that emit adds in case only") {
 			t.Errorf("%v: %v", data, err)
 		}
+	}
+	undo := errors.New("undo")
+	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+		return cmp.Or(postgres.Emit(t.Context(), tx, "k", postgres.Event{Action: "A", Data: struct{ Ordinal, AggregateVersion int }{1, 2}}), undo)
+	})
+	if !errors.Is(err, undo) {
+		t.Errorf("members that nothing adds: %v", err)
 	}
 	err = pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
 		return postgres.Emit(t.Context(), tx, "k", postgres.Event{Action: "A", Data: make(chan int)})
