@@ -208,7 +208,7 @@ func TestFailoverIsReported(t *testing.T) {
 		w := newWorld(t, 1)
 		reported := 0
 		w.start("a", nil, &changefeed.Options{Observer: &changefeed.Observer{LeaseError: func(e changefeed.LeaseError) {
-			if e.Op == changefeed.OpCheckFeed {
+			if e.Op == changefeed.OpCheckHistory {
 				reported++
 			}
 		}}})

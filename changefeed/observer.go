@@ -67,9 +67,10 @@ type LeaseLost struct {
 // Operations of a LeaseError that are checks of the processor's assumptions. The problems
 // they find do not pass on their own; an operator has to act.
 const (
-	OpCheckFeed   = "check the feed" // documents lie where their range says (Page.Doubt)
-	OpCheckTiling = "check tiling"   // leases do not overlap
-	OpCheckLeases = "check leases"   // each lease has one record (Record.Doubt)
+	OpCheckFeed    = "check the feed"    // documents lie where their range says (Page.Doubt)
+	OpCheckHistory = "check the history" // the service has not failed over since the last read (Page.Term)
+	OpCheckTiling  = "check tiling"      // leases do not overlap
+	OpCheckLeases  = "check leases"      // each lease has one record (Record.Doubt)
 )
 
 // LeaseError reports that an operation on the lease store failed, which is retried, or that

@@ -117,7 +117,7 @@ func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64,
 	}
 	d.readAnswered()
 	if failedOver {
-		notify(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: lease.failedOver(term)})
+		notify(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckHistory, Err: lease.failedOver(term)})
 	}
 	if page.Term != "" && page.Term != lease.Term {
 		d.keeper.change(func(l *Lease) urgency { l.Term = page.Term; return later })

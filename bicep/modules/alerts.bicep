@@ -134,14 +134,15 @@ resource heartbeatMissing 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = 
   }
 }
 
-// Each of these needs an operator. Parked keys, for example, send nothing until they are drained.
+// Each of these needs an operator. Parked keys, for example, send nothing until they are drained. The alert resolves
+// five minutes after the last such line, whether or not the cause is removed.
 resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
   name: 'feedbox-events-parked'
   location: location
   tags: tags
   kind: 'LogAlert'
   properties: {
-    displayName: 'Feedbox: events parked or missing, range stuck, or leases inconsistent'
+    displayName: 'Feedbox: events parked, missing or not read in time, range stuck, store failed over, or leases or names inconsistent'
     severity: 1
     enabled: true
     scopes: [ workspaceId ]
@@ -152,7 +153,7 @@ resource eventsParked 'Microsoft.Insights/scheduledQueryRules@2023-12-01' = {
     criteria: {
       allOf: [
         {
-          query: '${relayLog} | where msg in ("event parked", "events missing from the feed", "range is stuck", "range not read for longer than the event TTL; events may have expired unsent", "partition keys hash differently than computed here", "a lease has two records", "two leases overlap", "another relay has this instance name")'
+          query: '${relayLog} | where msg in ("event parked", "events missing from the feed", "range is stuck", "range not read for longer than the event TTL; events may have expired unsent", "partition keys hash differently than computed here", "the store failed over; its last changes may be lost", "a lease has two records", "two leases overlap", "another relay has this instance name")'
           timeAggregation: 'Count'
           operator: 'GreaterThan'
           threshold: 0

@@ -114,7 +114,7 @@ func reasons(w *world, report func(string, ...any)) {
 	wanted := []string{
 		"DeadletteredMessages > namespaces", "TotalRequests 429 > databaseAccounts", "RestartCount relay", "RestartCount api", "Requests 5xx api", "Requests 401 403 api", "Requests 429 api", "TotalRequests 401 403 > databaseAccounts", "ThrottledRequests > namespaces",
 		"unsent events grow old and will expire", "relay.lag missing", "event parked", "events missing from the feed",
-		"range not read for longer than the event TTL; events may have expired unsent", "a lease has two records", "two leases overlap", "another relay has this instance name",
+		"range not read for longer than the event TTL; events may have expired unsent", "the store failed over; its last changes may be lost", "a lease has two records", "two leases overlap", "another relay has this instance name",
 		"range is not read", "relay.lag paused", "relay.lag known", "relay.lag oldest_age_s",
 	}
 	found := map[string]bool{}

@@ -38,6 +38,11 @@ var findings = map[string]struct{ message, next string }{
 		"nothing is lost: ranges as wide as a physical partition are delivered whole; but a range that becomes narrower, as when physical partitions are merged, stops: " +
 			"do not merge partitions, check that the data container is partitioned by /partitionKey alone with hash version 2, and report this line as a defect",
 	},
+	changefeed.OpCheckHistory: {
+		"the store failed over; its last changes may be lost",
+		"nothing after a planned failover, or with synchronous replication; otherwise changes that reuse the positions of lost ones were not sent: " +
+			"feedbox leases restart sends all stored events again, in order (RELIABILITY.md, Histories)",
+	},
 	changefeed.OpCheckLeases: {
 		"a lease has two records",
 		"nothing is lost: the relay uses one of them and leaves the other alone; stop the processor of another product that wrote it, and delete that record",

@@ -20,7 +20,7 @@ import (
 func TestFindingsOfChecksAreErrorsWithAdvice(t *testing.T) {
 	cause := errors.New("no match")
 	for op, want := range map[string]string{
-		changefeed.OpCheckFeed: "level=ERROR", changefeed.OpCheckTiling: "level=ERROR", changefeed.OpCheckLeases: "level=ERROR", "renew": "level=WARN",
+		changefeed.OpCheckFeed: "level=ERROR", changefeed.OpCheckHistory: "level=ERROR", changefeed.OpCheckTiling: "level=ERROR", changefeed.OpCheckLeases: "level=ERROR", "renew": "level=WARN",
 	} {
 		var log bytes.Buffer
 		ProcessorLog(slog.New(slog.NewTextHandler(&log, nil))).LeaseError(changefeed.LeaseError{Lease: "l-1", Op: op, Err: cause})
