@@ -31,8 +31,8 @@ of the store (feedbox-dev dump). Each has one JSON object per line:
            {"contact":"ID","outcome":"unknown"}  a change with unknown outcome, or
            {"outcome":"unknown"}                 a creation with unknown outcome
   topic    {"id":"EVENT","session":"KEY","subject":"ACTION","version":1,"sequence":1}
-           in the order of arrival; "number" is the broker's sequence number, with
-           which a redelivered message counts once
+           in the order of arrival; a message that is redelivered, with the
+           same "number" of the broker and the same id, counts once
   store    {"kind":"aggregate","id":"ID","version":1,"sequence":1}
            {"kind":"event","id":"EVENT","key":"KEY","action":"ACTION","version":1,"sequence":1}
            {"kind":"parked","id":"EVENT"}

@@ -7,13 +7,13 @@ type Verdict struct {
 	Kept     bool     `json:"kept"` // a change was acknowledged, and no promise is broken
 	Promises []Judged `json:"promises"`
 	// Breaches contain the ids involved: at most 20 of each promise, and a line for each
-	// promise that has more.
+	// promise that has more. Without a breach and without an acknowledged change it is NothingProven.
 	Breaches []string `json:"breaches"`
 	// Redelivered counts the redeliveries of the broker, which break no promise.
 	Redelivered int `json:"redelivered"`
 }
 
-// NothingProven is the last of Breaches of a run without an acknowledged change.
+// NothingProven is the only one of Breaches of a run that has no breach and no acknowledged change.
 const NothingProven = "no change was acknowledged, so nothing is proven"
 
 // Judged is one promise of the outbox with its result.
@@ -60,7 +60,7 @@ func Judge(run Run, store bool) *Verdict {
 		return store || id != "I1" && id != "I5" // without a store, the events are derived from the messages; I3 reports the gap
 	})
 	r := &Verdict{Kept: len(found.Broken) == 0 && acked > 0, Breaches: append([]string{}, found.Lines()...)}
-	if acked == 0 { // otherwise a system that refuses everything would keep its promises
+	if acked == 0 && len(found.Broken) == 0 { // otherwise a system that refuses everything would keep its promises
 		r.Breaches = append(r.Breaches, NothingProven)
 	}
 	for _, p := range Promises {
