@@ -40,7 +40,7 @@ func TestDiskFull(t *testing.T) {
 	server := servers.StartPostgres(t)
 	t.Setenv("TMPDIR", before)
 	w := newWorld(t, inPostgres(t, server), broker)
-	w.relay(t)
+	owning(t, w.relay(t))
 	filler := filepath.Join(mount, "filler")
 	ended := 0
 	load := w.load(t, seed)

@@ -66,6 +66,11 @@ func (w *world) kill(t *testing.T, cycles int, seed uint64) {
 			}
 			changed()
 		}
+		for i, relay := range w.relays {
+			if relay.Ended() { // its store or broker was away when it started
+				w.relays[i] = w.relay(t)
+			}
+		}
 	})
 	t.Logf("%d cycles of %d in %s", cycles, len(kills), time.Since(began).Round(time.Second))
 }

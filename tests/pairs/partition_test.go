@@ -24,7 +24,7 @@ func TestPartition(t *testing.T) {
 	network := testkit.StartProxy(t, address.Host)
 	broker.env = append(broker.env, "FEEDBOX_RABBITMQ_URL="+strings.Replace(address.String(), address.Host, network.Addr(), 1))
 	w := newWorld(t, store, broker)
-	w.relay(t)
+	owning(t, w.relay(t))
 	w.under(t, w.load(t, seed), func(changed func()) {
 		for cycle := range cycles {
 			cut := testkit.Way{Hold: true}

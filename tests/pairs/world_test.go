@@ -70,6 +70,18 @@ func (w *world) start(t *testing.T) *world {
 	return w
 }
 
+// owning waits until a relay owns a range. One whose store or broker does not answer at its start ends, as it
+// should: something else would start it again.
+func owning(t *testing.T, relay *testkit.Process) {
+	t.Helper()
+	testkit.Eventually(t, time.Minute, relay.Name+" owns a range", func() bool {
+		if relay.Ended() {
+			t.Fatalf("%s has ended: %s", relay.Name, relay.Output())
+		}
+		return strings.Contains(relay.Output(), "lease acquired")
+	})
+}
+
 // relay starts a relay.
 func (w *world) relay(t *testing.T) *testkit.Process {
 	t.Helper()
