@@ -187,13 +187,7 @@ func TestWithheldChangesOfAPauseAreLag(t *testing.T) {
 		feed := &script{Feed: w.feed, read: func(context.Context, int64) (*changefeed.Page, error) {
 			return &changefeed.Page{Continuation: `"9"`, CaughtUp: true, Withheld: 3, WithheldSince: since}, nil
 		}}
-		p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- p.Run(ctx) }()
+		p, stop := hostOf(t, w, feed)
 		eventually(t, time.Minute, "started", func() bool { return len(p.Lag()) == 1 })
 		if err := w.operator().Pause(t.Context()); err != nil {
 			t.Fatal(err)
@@ -203,11 +197,27 @@ func TestWithheldChangesOfAPauseAreLag(t *testing.T) {
 		if lag.Transactions != 3 || lag.Withheld != 3 || !lag.Oldest.Equal(since) {
 			t.Errorf("%+v, want three transactions since %s", lag, since)
 		}
+		stop()
+	})
+}
+
+// hostOf runs a processor that reads feed until stop is called, which waits for it.
+func hostOf(t *testing.T, w *world, feed changefeed.Feed) (p *changefeed.Processor, stop func()) {
+	t.Helper()
+	p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	return p, func() {
+		t.Helper()
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	})
+	}
 }
 
 // lagOf runs a range with scripted first reads and returns its lag some seconds later. The
@@ -218,18 +228,11 @@ func lagOf(t *testing.T, replies ...func() (*changefeed.Page, error)) changefeed
 	feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
 		return replies[min(int(call), len(replies))-1]()
 	}}
-	p, err := changefeed.New(feed, w.store, w.got, &changefeed.Options{Host: "a"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
+	p, stop := hostOf(t, w, feed)
 	eventually(t, time.Minute, "read", func() bool { return int(feed.calls.Load()) > len(replies) })
 	lags := p.Lag()
-	cancel()
-	if err := <-ended; err != nil || len(lags) != 1 {
-		t.Fatalf("lags %+v, error %v", lags, err)
+	if stop(); len(lags) != 1 {
+		t.Fatalf("lags %+v", lags)
 	}
 	return lags[0]
 }

@@ -2,6 +2,7 @@ package cosmos_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -210,6 +211,24 @@ func TestKindWithATakenMemberIsRefusedAtTheStart(t *testing.T) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
+}
+
+// The zero value is only a probe, so a payload need not be able to encode it.
+func TestPayloadMayNotHaveAZeroValue(t *testing.T) {
+	t.Parallel()
+	kind := basketKind()
+	kind.Events = append(kind.Events, document.JSONEvent[basketWeighed]())
+	if _, err := cosmos.NewUnitsOfWork(newWorld(t, worldOptions{}).container, kind.Kind(), nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+type basketWeighed struct{ grams *int }
+
+func (basketWeighed) Action() string { return "BasketWeighedEvent" }
+
+func (b basketWeighed) MarshalJSON() ([]byte, error) {
+	return fmt.Appendf(nil, `{"grams":%d}`, *b.grams), nil
 }
 
 type basketMoved struct{ ID string }
