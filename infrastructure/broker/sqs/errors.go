@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -16,19 +17,27 @@ import (
 
 // ruleFor returns the rule for the code of a failed request or message of SQS or SNS. senderFault reports
 // whether the service attributes the failure to the sender.
+//
+// An error of SQS may have two codes: its name, and that of the earlier query protocol in a header, which the
+// client prefers. A fault of the set-up must be listed under both, because the service attributes it to the
+// sender, and the event would be parked.
 func ruleFor(code string, senderFault bool) publish.Rule {
-	switch code {
-	case "AWS.SimpleQueueService.NonExistentQueue", "QueueDoesNotExist":
+	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
+	case "NonExistentQueue", "QueueDoesNotExist", "InvalidAddress":
 		return publish.Rule{Class: relay.Blocked, Reason: "queue_not_found"}
 	case "NotFound":
 		return publish.Rule{Class: relay.Blocked, Reason: "topic_not_found"}
-	case "AccessDenied", "AuthorizationError", "AccessDeniedException", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch":
+	case "AccessDenied", "AuthorizationError", "AccessDeniedException", "InvalidClientTokenId", "UnrecognizedClientException", "SignatureDoesNotMatch",
+		"InvalidSignatureException", "IncompleteSignature", "IncompleteSignatureException", "MissingAuthenticationToken", "MissingAuthenticationTokenException",
+		"InvalidSecurity", "NotAuthorized", "OptInRequired":
 		return publish.Rule{Class: relay.Blocked, Reason: "access_denied"}
-	case "KmsAccessDenied", "KmsDisabled", "KmsNotFound", "KMSAccessDenied", "KMSDisabled", "KMSNotFound", "KMSInvalidState", "KMSOptInRequired":
+	case "KmsAccessDenied", "KmsDisabled", "KmsNotFound", "KmsInvalidState", "KmsInvalidKeyUsage", "KmsOptInRequired",
+		"KMS.AccessDeniedException", "KMS.DisabledException", "KMS.NotFoundException", "KMS.InvalidStateException", "KMS.InvalidKeyUsageException", "KMS.OptInRequired",
+		"KMSAccessDenied", "KMSDisabled", "KMSNotFound", "KMSInvalidState", "KMSOptInRequired":
 		return publish.Rule{Class: relay.Blocked, Reason: "key_denied"}
-	case "ExpiredToken":
+	case "ExpiredToken", "ExpiredTokenException", "RequestExpired":
 		return publish.Rule{Class: relay.Outage, Reason: "credential"}
-	case "RequestThrottled", "ThrottlingException", "KmsThrottled", "Throttled", "KMSThrottling":
+	case "RequestThrottled", "Throttling", "ThrottlingException", "KmsThrottled", "KMS.ThrottlingException", "Throttled", "KMSThrottling":
 		return publish.Rule{Class: relay.Outage, Reason: "throttled"}
 	case "InvalidMessageContents", "InvalidParameterValue", "InvalidAttributeValue", "InvalidParameter", "ParameterValueInvalid", "ValidationException":
 		return publish.Rule{Class: relay.Refused, Reason: "malformed", Ambiguous: true}

@@ -189,10 +189,11 @@ func newPublisherTo(t *testing.T, o *sqs.PublisherOptions, f func(r request) (st
 		}
 		status, body := f(got)
 		text, err := json.Marshal(body)
-		return &http.Response{
-			StatusCode: status, Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}},
-			Body: io.NopCloser(strings.NewReader(string(text))), Request: r,
-		}, err
+		header := http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Requestid": {"1"}}
+		if of, ok := body.(queryError); ok {
+			header["X-Amzn-Query-Error"] = []string{of.Query + ";Sender"}
+		}
+		return &http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(string(text))), Request: r}, err
 	}
 	tr.respond.Store(&answer)
 	p, err := sqs.NewPublisher(newClient("http://sqs.example", tr), "http://sqs.example/1/q.fifo", o)
@@ -200,6 +201,12 @@ func newPublisherTo(t *testing.T, o *sqs.PublisherOptions, f func(r request) (st
 		t.Fatal(err)
 	}
 	return p
+}
+
+// queryError is an error response. SQS sends the code of its query protocol, too, and the client prefers it.
+type queryError struct {
+	Type  string `json:"__type"`
+	Query string `json:"-"`
 }
 
 type (
@@ -369,6 +376,47 @@ func TestRefusedRequestRefusesOnlyASingleMessage(t *testing.T) {
 	alone := groups(2, 1)
 	alone[0].Alone, alone[1].Alone = true, true
 	want(t, p.Publish(t.Context(), alone), []int{0, 1}, relay.Refused, "malformed")
+}
+
+// A fault of the KMS key, of the credential or of the set-up refuses no message: the key of the event would be
+// parked, and throttling ends without an operator.
+func TestFaultsOfKeyAndCredentialRefuseNoMessage(t *testing.T) {
+	for _, c := range []struct {
+		kind, query string // the names of the error, and of the same error in the query protocol
+		class       relay.Class
+		reason      string
+	}{
+		{"KmsThrottled", "KMS.ThrottlingException", relay.Outage, "throttled"},
+		{"RequestThrottled", "RequestThrottled", relay.Outage, "throttled"},
+		{"ThrottlingException", "Throttling", relay.Outage, "throttled"},
+		{"KmsAccessDenied", "KMS.AccessDeniedException", relay.Blocked, "key_denied"},
+		{"KmsDisabled", "KMS.DisabledException", relay.Blocked, "key_denied"},
+		{"KmsNotFound", "KMS.NotFoundException", relay.Blocked, "key_denied"},
+		{"KmsInvalidState", "KMS.InvalidStateException", relay.Blocked, "key_denied"},
+		{"KmsInvalidKeyUsage", "KMS.InvalidKeyUsageException", relay.Blocked, "key_denied"},
+		{"KmsOptInRequired", "KMS.OptInRequired", relay.Blocked, "key_denied"},
+		{"ExpiredTokenException", "ExpiredToken", relay.Outage, "credential"},
+		{"RequestExpired", "RequestExpired", relay.Outage, "credential"},
+		{"InvalidSecurity", "InvalidSecurity", relay.Blocked, "access_denied"},
+		{"MissingAuthenticationTokenException", "MissingAuthenticationToken", relay.Blocked, "access_denied"},
+		{"InvalidSignatureException", "SignatureDoesNotMatch", relay.Blocked, "access_denied"},
+		{"IncompleteSignature", "IncompleteSignature", relay.Blocked, "access_denied"},
+		{"InvalidAddress", "InvalidAddress", relay.Blocked, "queue_not_found"},
+		{"QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue", relay.Blocked, "queue_not_found"},
+		{"BatchRequestTooLong", "AWS.SimpleQueueService.BatchRequestTooLong", relay.Refused, "too_large"},
+		{"UnsupportedOperation", "AWS.SimpleQueueService.UnsupportedOperation", relay.Refused, "not_allowed"},
+	} {
+		for _, code := range []string{c.kind, c.query} {
+			p := newPublisherTo(t, nil, func(request) (int, any) {
+				return http.StatusBadRequest, queryError{"com.amazonaws.sqs#" + c.kind, code}
+			})
+			want(t, p.Publish(t.Context(), groups(1, 1)), []int{0}, c.class, c.reason)
+			p = newPublisherTo(t, nil, func(r request) (int, any) {
+				return http.StatusOK, answer{Failed: []failure{{r.Entries[0].ID, code, "no", true}}}
+			})
+			want(t, p.Publish(t.Context(), groups(1, 1)), []int{0}, c.class, c.reason)
+		}
+	}
 }
 
 func TestMessageSentAloneSharesNoRequest(t *testing.T) {

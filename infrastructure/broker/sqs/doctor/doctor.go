@@ -154,6 +154,10 @@ func (d *Doctor) examineSubscription(ctx context.Context, s snstypes.Subscriptio
 	endpoint := aws.ToString(s.Endpoint)
 	check := "queue " + last(endpoint, ":")
 	replay := "then send the events of that time again: feedbox replay --from TIME"
+	if aws.ToString(s.SubscriptionArn) == "PendingConfirmation" { // of another account, which may not let us read the queue
+		return []operator.Finding{operator.Fine(check, "the subscription is not confirmed: its events are lost").Is(operator.FindingFailed,
+			"confirm the subscription with the token that SNS has sent to the queue: aws sns confirm-subscription, "+replay)}
+	}
 	url, err := sqs.QueueURL(ctx, d.queues, endpoint)
 	if err != nil {
 		if e, ok := errors.AsType[*relay.Error](sqs.Classify(ctx, err)); ok && e.Reason == "queue_not_found" {

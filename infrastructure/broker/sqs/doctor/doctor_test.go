@@ -2,6 +2,9 @@ package doctor_test
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +111,32 @@ func TestExamineReportsHowToFixTheQueue(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"good-queue.fifo"}) {
 		t.Errorf("consumers %q, %v", names, err)
 	}
+}
+
+// SNS sends nothing to a queue of another account before its owner has confirmed the subscription, whose ARN is no ARN
+// until then. The relay cannot notice it.
+func TestExamineReportsAnUnconfirmedSubscription(t *testing.T) {
+	const topicARN = "arn:aws:sns:eu-west-1:111111111111:orders.fifo"
+	topic := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.FormValue("Action") {
+		case "GetTopicAttributes":
+			_, _ = io.WriteString(w, `<GetTopicAttributesResponse><GetTopicAttributesResult><Attributes><entry><key>FifoTopic</key><value>true</value></entry>`+
+				`<entry><key>FifoThroughputScope</key><value>MessageGroup</value></entry></Attributes></GetTopicAttributesResult></GetTopicAttributesResponse>`)
+		case "ListSubscriptionsByTopic":
+			_, _ = io.WriteString(w, `<ListSubscriptionsByTopicResponse><ListSubscriptionsByTopicResult><Subscriptions><member><SubscriptionArn>PendingConfirmation</SubscriptionArn>`+
+				`<Protocol>sqs</Protocol><Endpoint>arn:aws:sqs:eu-west-1:222222222222:orders-queue.fifo</Endpoint></member></Subscriptions></ListSubscriptionsByTopicResult></ListSubscriptionsByTopicResponse>`)
+		default: // the queue belongs to another account
+			w.Header().Set("X-Amzn-Query-Error", "AccessDenied;Sender")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"__type":"com.amazonaws.sqs#AccessDenied","message":"no"}`)
+		}
+	}))
+	defer topic.Close()
+	identity := credentials.NewStaticCredentialsProvider("a", "b", "")
+	topics := sns.New(sns.Options{BaseEndpoint: &topic.URL, Region: "eu-west-1", Credentials: identity})
+	queues := awssqs.New(awssqs.Options{BaseEndpoint: &topic.URL, Region: "eu-west-1", Credentials: identity})
+	found := examine(t.Context(), doctor.NewTopic(config.SNS{TopicARN: topicARN}, topics, queues), time.Minute)
+	expect(t, "unconfirmed", found, []string{"ok ", "ok ", "failed confirm the subscription"})
 }
 
 func examine(ctx context.Context, d *doctor.Doctor, resend time.Duration) (found []operator.Finding) {
