@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 )
 
 func TestLoadConfig(t *testing.T) {
@@ -75,4 +77,33 @@ func FuzzParseConfig(f *testing.F) {
 	}
 	f.Add(b)
 	f.Fuzz(func(_ *testing.T, b []byte) { _, _ = ParseConfig(b) })
+}
+
+// TestForwardingOfATopologyCanBeRead: an entity that was not created by the admin API shows where it forwards to.
+// Otherwise a client that reads it, changes something else and writes it back would end the forwarding.
+func TestForwardingOfATopologyCanBeRead(t *testing.T) {
+	ctx := t.Context()
+	srv := startT(t, nil)
+	check(t, srv.CreateQueue(ctx, Queue{Name: "end"}))
+	check(t, srv.CreateQueue(ctx, Queue{Name: "q", ForwardTo: "end", ForwardDeadLetteredTo: "end"}))
+	check(t, srv.CreateTopic(ctx, Topic{Name: "t", Subscriptions: []Subscription{{Name: "s", ForwardTo: "end", ForwardDeadLetteredTo: "end"}}}))
+	c := adminClient(t, srv, srv.ConnectionString())
+	q := must(c.GetQueue(ctx, "q", nil))(t)
+	s := must(c.GetSubscription(ctx, "t", "s", nil))(t)
+	for name, got := range map[string]*string{
+		"queue": q.ForwardTo, "dead letters of the queue": q.ForwardDeadLetteredMessagesTo,
+		"subscription": s.ForwardTo, "dead letters of the subscription": s.ForwardDeadLetteredMessagesTo,
+	} {
+		if got == nil || *got != "end" {
+			t.Errorf("%s: it forwards to %v, want end", name, got)
+		}
+	}
+	q.MaxDeliveryCount, s.MaxDeliveryCount = to.Ptr(int32(3)), to.Ptr(int32(3))
+	must(c.UpdateQueue(ctx, "q", q.QueueProperties, nil))(t)
+	must(c.UpdateSubscription(ctx, "t", "s", s.SubscriptionProperties, nil))(t)
+	check(t, srv.Send(ctx, "q", Message{ID: "1"}))
+	check(t, srv.Send(ctx, "t", Message{ID: "2"}))
+	if end := must(c.GetQueueRuntimeProperties(ctx, "end", nil))(t); end.ActiveMessageCount != 2 {
+		t.Errorf("%d messages were forwarded after the updates, want 2", end.ActiveMessageCount)
+	}
 }

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -140,6 +141,16 @@ func opaqueChild(stored []byte, name string) string {
 		return string(c.raw())
 	}
 	return ""
+}
+
+// forwardTo writes where an entity forwards to: as a client gave it, or the name if the admin API did not create the
+// entity. An update without it would end the forwarding.
+func forwardTo(b *bytes.Buffer, stored []byte, name, to string) {
+	if given := opaqueChild(stored, name); given != "" {
+		b.WriteString(given)
+		return
+	}
+	elementIf(b, name, to)
 }
 
 func boolText(v bool) string { return strconv.FormatBool(v) }

@@ -159,7 +159,7 @@ func writeQueue(b *bytes.Buffer, info *broker.QueueInfo) {
 	element(b, "IsAnonymousAccessible", "false")
 	b.WriteString(opaqueChild(info.Opaque, "AuthorizationRules"))
 	element(b, "Status", string(info.Status))
-	b.WriteString(opaqueChild(info.Opaque, "ForwardTo"))
+	forwardTo(b, info.Opaque, "ForwardTo", info.ForwardTo)
 	elementIf(b, "UserMetadata", info.UserMetadata)
 	writeTimes(b, &info.Times)
 	element(b, "SupportOrdering", "true")
@@ -167,7 +167,7 @@ func writeQueue(b *bytes.Buffer, info *broker.QueueInfo) {
 	element(b, "AutoDeleteOnIdle", isoduration.Format(info.AutoDeleteOnIdle))
 	element(b, "EnablePartitioning", boolText(info.Partitioned))
 	element(b, "EntityAvailabilityStatus", "Available")
-	b.WriteString(opaqueChild(info.Opaque, "ForwardDeadLetteredMessagesTo"))
+	forwardTo(b, info.Opaque, "ForwardDeadLetteredMessagesTo", info.ForwardDeadLetteredTo)
 	element(b, "EnableExpress", boolText(info.Express))
 	element(b, "MaxMessageSizeInKilobytes", strconv.Itoa(info.MaxMessageSizeKB))
 }

@@ -156,7 +156,7 @@ func writeSubscription(b *bytes.Buffer, info *broker.SubscriptionInfo) {
 	element(b, "MaxDeliveryCount", strconv.Itoa(info.MaxDeliveryCount))
 	element(b, "EnableBatchedOperations", boolText(!info.DisableBatchedOperations))
 	element(b, "Status", string(info.Status))
-	b.WriteString(opaqueChild(info.Opaque, "ForwardTo"))
+	forwardTo(b, info.Opaque, "ForwardTo", info.ForwardTo)
 	element(b, "CreatedAt", formatTime(info.CreatedAt))
 	element(b, "UpdatedAt", formatTime(info.UpdatedAt))
 	accessed := info.AccessedAt // never zero at the service, unlike a queue's
@@ -165,7 +165,7 @@ func writeSubscription(b *bytes.Buffer, info *broker.SubscriptionInfo) {
 	}
 	element(b, "AccessedAt", formatTime(accessed))
 	elementIf(b, "UserMetadata", info.UserMetadata)
-	b.WriteString(opaqueChild(info.Opaque, "ForwardDeadLetteredMessagesTo"))
+	forwardTo(b, info.Opaque, "ForwardDeadLetteredMessagesTo", info.ForwardDeadLetteredTo)
 	countDetails(b, &info.Counts)
 	element(b, "AutoDeleteOnIdle", isoduration.Format(info.AutoDeleteOnIdle))
 	element(b, "EntityAvailabilityStatus", "Available")
