@@ -31,7 +31,7 @@ func (r Run) reports() reports {
 		valid.named[l.Key] = append(valid.named[l.Key], l)
 	}
 	for i := range r.Events {
-		if e := &r.Events[i]; e.Expired && (r.Warned || len(r.Reported) > 0) {
+		if e := &r.Events[i]; e.Expired && r.Warned {
 			valid.aged[place{e.Key, e.Sequence}] = true
 		}
 	}

@@ -55,6 +55,10 @@ func TestVerifyFindsEachBreach(t *testing.T) {
 			r.Acked["c"] = 1
 			r.Events = slices.Insert(r.Events, 0, event("e4", "c", "Created", 1, 1))
 		}},
+		"a loss beside a reported one": {"I2 event e3", func(r *Run) { // e2 was reported
+			r.Expires, r.Messages, r.Events[1].Expired, r.Events[2].Expired = true, r.Messages[:2], true, true
+			r.Reported = []Loss{{Key: "a", First: 2, Last: 2}}
+		}},
 		"handlers that received nothing": {"I2 consumer: message e1", func(r *Run) { r.Consumed = true }},
 		"wrong session":                  {"I5 message e4", func(r *Run) { r.Messages[1].Session = "z" }},
 	} {
