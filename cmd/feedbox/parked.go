@@ -94,17 +94,21 @@ func (p *program) parkedLsCommand() *cobra.Command {
 	return cmd
 }
 
-// noParked names the consumers with parked keys if one is asked for that has none, because its name may be
-// misspelled. No record distinguishes an unknown consumer from one without parked keys.
+// noParked names the consumers with parked keys: the events of those wait although no relay has parked a key,
+// and the name of a consumer may be misspelled. No record distinguishes an unknown consumer from one without
+// parked keys.
 func (p *program) noParked(ctx context.Context, o *operator.Operator) string {
-	if p.consumer == "" {
-		return "no key is parked"
+	text := "no key is parked"
+	if p.consumer != "" {
+		text += " by consumer " + p.consumer
 	}
-	text := "no key is parked by consumer " + p.consumer
 	if all, err := o.ConsumerKeys(ctx); err == nil && len(all) > 0 {
 		names := make([]string, len(all))
 		for i, one := range all {
 			names[i] = one.Consumer
+		}
+		if p.consumer == "" {
+			text += " by a relay"
 		}
 		text += "; consumers with parked keys: " + strings.Join(names, ", ")
 	}

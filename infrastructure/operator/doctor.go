@@ -162,13 +162,30 @@ func (o *Operator) examineParked(ctx context.Context) []Finding {
 		return []Finding{o.failed(ctx, "parked", err, PartParked)}
 	}
 	if len(gates) == 0 {
-		return []Finding{Fine("parked", "none")}
+		return append([]Finding{Fine("parked", "none")}, o.examineConsumerKeys(ctx)...)
 	}
 	var events int64
 	for _, g := range gates {
 		events += g.Events
 	}
-	return []Finding{Fine("parked", "%d keys with %d events", len(gates), events).Is(FindingWarning, o.cfg.Command("feedbox parked ls"))}
+	return append([]Finding{Fine("parked", "%d keys with %d events", len(gates), events).Is(FindingWarning, o.cfg.Command("feedbox parked ls"))}, o.examineConsumerKeys(ctx)...)
+}
+
+// examineConsumerKeys finds parked keys of consumers. It reports nothing if there are none.
+func (o *Operator) examineConsumerKeys(ctx context.Context) []Finding {
+	const check, list = "parked by consumers", "feedbox parked ls --consumer "
+	consumers, err := o.ConsumerKeys(ctx)
+	if err != nil {
+		return []Finding{o.described(check, err).Is(FindingUnknown, o.cfg.Command(list+"NAME"))}
+	}
+	if len(consumers) == 0 {
+		return nil
+	}
+	keys, names := 0, make([]string, len(consumers))
+	for i, c := range consumers {
+		keys, names[i] = keys+len(c.Gates), c.Consumer
+	}
+	return []Finding{Fine(check, "%d keys, of %s", keys, strings.Join(names, ", ")).Is(FindingWarning, o.cfg.Command(list+names[0]))}
 }
 
 // OneLine returns the text of err without line breaks.

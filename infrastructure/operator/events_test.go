@@ -228,6 +228,7 @@ func TestStateOfAnEventIsProved(t *testing.T) {
 	at := time.Now().Truncate(time.Second)
 	known := changefeed.RangeLag{Known: true}
 	behind := changefeed.RangeLag{Known: true, Transactions: 1, Oldest: at}
+	earlier := changefeed.RangeLag{Known: true, Read: at.Add(-5 * time.Second)}
 	for name, test := range map[string]struct {
 		event relay.StoredEvent
 		lease changefeed.Lease
@@ -236,6 +237,8 @@ func TestStateOfAnEventIsProved(t *testing.T) {
 		want  Status
 	}{
 		"nothing waits, and the event is older than the measurement":        {event: relay.StoredEvent{StoredAt: at.Add(-5 * time.Second)}, lag: known, want: StatusSent},
+		"nothing waited when its relay last read the range":                 {event: relay.StoredEvent{StoredAt: at.Add(-5 * time.Second)}, lag: earlier, want: StatusUnknown},
+		"it is older than the last read of its relay":                       {event: relay.StoredEvent{StoredAt: at.Add(-7 * time.Second)}, lag: earlier, want: StatusSent},
 		"it was committed about when the measurement began":                 {event: relay.StoredEvent{StoredAt: at}, lag: known, want: StatusUnknown},
 		"it is older than the first change that waits":                      {event: relay.StoredEvent{StoredAt: at.Add(-2 * time.Second)}, lag: behind, want: StatusSent},
 		"it may be in the second before the first change that waits":        {event: relay.StoredEvent{StoredAt: at.Add(-time.Second)}, lag: behind, want: StatusUnknown},

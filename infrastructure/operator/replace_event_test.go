@@ -98,6 +98,37 @@ func TestParkedEventOfAConsumerIsReplaced(t *testing.T) {
 }
 
 // A store without an editor replaces nothing, so an operator must not believe that it did.
+// Events of a consumer's parked key wait although no key of the relay is parked.
+func TestDoctorNamesConsumersWithParkedKeys(t *testing.T) {
+	relays, billing, silent := gated{parkedtest.NewMemory()}, gated{parkedtest.NewMemory()}, errors.New("no reply")
+	o := New(&config.Relay{}, Store{Doctor: plainDoctor{}, Store: relayport.Store{
+		Parked: relays, ParkedOf: func(string) (relayport.Parked, error) { return billing, nil },
+		ParkedBy: func(context.Context) ([]string, error) { return []string{"billing"}, silent },
+	}}, nil)
+	want := func(findings ...Finding) {
+		t.Helper()
+		if got := o.examineParked(t.Context()); !reflect.DeepEqual(got, findings) {
+			t.Errorf("%+v, want %+v", got, findings)
+		}
+	}
+	none := Fine("parked", "none")
+	want(none, Fine("parked by consumers", "no reply").Is(FindingUnknown, "feedbox parked ls --consumer NAME"))
+	silent = nil
+	want(none)
+	for _, key := range []string{"a", "b"} {
+		if _, err := billing.Park(t.Context(), key, []relay.ParkedEvent{{ID: "e", Key: key, Sequence: 1}}, &relay.Closing{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want(none, Fine("parked by consumers", "2 keys, of billing").Is(FindingWarning, "feedbox parked ls --consumer billing"))
+}
+
+// plainDoctor describes errors by their texts.
+type plainDoctor struct{ StoreDoctor }
+
+// Describe implements StoreDoctor.
+func (plainDoctor) Describe(err error) string { return err.Error() }
+
 func TestEventOfAStoreWithoutAnEditorIsNotReplaced(t *testing.T) {
 	o, _, _ := newListed(t, "k A")
 	o.store.Decoder = letters{}

@@ -107,12 +107,25 @@ func (s Snapshot) Handled() time.Time {
 	if s.Unknown > 0 || len(leases) == 0 || len(Uncovered(leases)) > 0 {
 		return time.Time{}
 	}
-	for _, r := range s.Ranges {
+	for i := range s.Ranges {
+		r := &s.Ranges[i]
 		if oldest := r.Lag.Oldest; !oldest.IsZero() && oldest.Before(handled) {
 			handled = oldest
 		}
+		if read := s.measured(r); read.Before(handled) {
+			handled = read
+		}
 	}
 	return handled
+}
+
+// measured returns the time of the measurement of a range. The lag that a relay reports is that of its last read:
+// an idle range is read every few seconds.
+func (s Snapshot) measured(r *Range) time.Time {
+	if read := r.Lag.Read; !read.IsZero() && read.Before(s.At) {
+		return read
+	}
+	return s.At
 }
 
 // Level returns how close events of an age are to their expiry.

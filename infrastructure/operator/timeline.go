@@ -170,7 +170,7 @@ func (o *Operator) proof(ctx context.Context, s Snapshot) func(e *relay.StoredEv
 			return waiting
 		case !r.Lag.Known:
 			return StatusUnknown
-		case oldest.IsZero() && handledBefore(e, s.At), handledBefore(e, oldest):
+		case oldest.IsZero() && handledBefore(e, s.measured(r)), handledBefore(e, oldest):
 			return StatusSent
 		case !oldest.IsZero() && !e.StoredAt.Before(oldest.Truncate(time.Second)):
 			return waiting

@@ -53,8 +53,10 @@ var alertCases = []alertCase{
 	{alert: "FeedboxEventsGrowOld", at: "6m", series: []string{oldest, "200x20"}},
 	{alert: "FeedboxEventsWillExpire", at: "6m", series: []string{oldest, "216001x20"}, fires: "the oldest unsent event is 2d 12h 0m 1s old, more than a quarter of FEEDBOX_EVENT_TTL, after which it is lost"},
 	{alert: "FeedboxEventsWillExpire", at: "6m", series: []string{oldest, "216000x20"}},
-	{alert: "FeedboxEventsExpired", at: "6m", series: []string{expired, "0x10 1x10"}, fires: "events expired before they were sent; consumers must read the contacts themselves", labels: map[string]string{"instance": "a"}},
+	{alert: "FeedboxEventsExpired", at: "21m", series: []string{expired, "0x40 1x10"}, fires: "events expired before they were sent; consumers must read the contacts themselves", labels: map[string]string{"instance": "a"}},
+	{alert: "FeedboxEventsExpired", at: "6m", series: []string{expired, "_x10 1x10"}, fires: "events expired before they were sent; consumers must read the contacts themselves", labels: map[string]string{"instance": "a"}}, // the first page after a long stop
 	{alert: "FeedboxEventsExpired", at: "30m", series: []string{expired, "0x10 1x90"}},
+	{alert: "FeedboxEventsExpired", at: "30m", series: []string{expired, "_x10 1x90"}},
 
 	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "2x20"}, fires: "2 contacts are parked; run feedbox parked ls"},
 	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "0x20"}},
@@ -92,12 +94,16 @@ var alertCases = []alertCase{
 	{alert: "FeedboxLeasesUneasy", at: "15m", series: []string{lost, "0+1x40"}, fires: "leases are lost repeatedly: relays are too slow or compete"},
 	{alert: "FeedboxLeasesUneasy", at: "15m", series: []string{lost, "0x10 2x30", `outbox_lease_transitions_total{instance="a",kind="acquired"}`, "0+5x40"}},
 
-	{alert: "FeedboxConsumerDeadLetters", at: "6m", series: []string{dead, "0x10 1x30", gaps, "0x40"}, fires: "a consumer of contacts billing dead-lettered events; its log has their reasons", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
+	{alert: "FeedboxConsumerDeadLetters", at: "21m", series: []string{dead, "0x40 1x30", gaps, "0x70"}, fires: "a consumer of contacts billing dead-lettered events; its log has their reasons", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
+	{alert: "FeedboxConsumerDeadLetters", at: "6m", series: []string{dead, "_x10 1x30"}, fires: "a consumer of contacts billing dead-lettered events; its log has their reasons", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}}, // the first event after a restart
 	{alert: "FeedboxConsumerDeadLetters", at: "30m", series: []string{dead, "0x10 1x90"}},
-	{alert: "FeedboxConsumerParked", at: "6m", series: []string{kept, "0x10 1x30", dead, "0x40"}, fires: "a consumer of contacts billing parked events, and their keys wait; run feedbox parked ls with --consumer", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
+	{alert: "FeedboxConsumerDeadLetters", at: "30m", series: []string{dead, "_x10 1x90"}},
+	{alert: "FeedboxConsumerParked", at: "21m", series: []string{kept, "0x40 1x30", dead, "0x70"}, fires: "a consumer of contacts billing parked events, and their keys wait; run feedbox parked ls with --consumer", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
+	{alert: "FeedboxConsumerParked", at: "6m", series: []string{kept, "_x10 1x30"}, fires: "a consumer of contacts billing parked events, and their keys wait; run feedbox parked ls with --consumer", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
 	{alert: "FeedboxConsumerParked", at: "30m", series: []string{kept, "0x10 1x90"}},
-	{alert: "FeedboxConsumerGap", at: "6m", series: []string{gaps, "0x10 1x30"}, fires: "a consumer of contacts  handled events although earlier ones of their keys are missing; its log has the keys", labels: map[string]string{"messaging_destination_name": "contacts"}},
-	{alert: "FeedboxConsumerGap", at: "6m", series: []string{gaps, "0x40", dead, "0x10 1x30"}},
+	{alert: "FeedboxConsumerGap", at: "21m", series: []string{gaps, "0x40 1x30"}, fires: "a consumer of contacts  handled events although earlier ones of their keys are missing; its log has the keys", labels: map[string]string{"messaging_destination_name": "contacts"}},
+	{alert: "FeedboxConsumerGap", at: "6m", series: []string{gaps, "_x10 1x30"}, fires: "a consumer of contacts  handled events although earlier ones of their keys are missing; its log has the keys", labels: map[string]string{"messaging_destination_name": "contacts"}},
+	{alert: "FeedboxConsumerGap", at: "21m", series: []string{gaps, "0x70", dead, "0x40 1x30"}},
 
 	{alert: "FeedboxAPIFails", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="503"}`, "0+2x40", `http_server_request_duration_seconds_count{http_response_status_code="200"}`, "0+8x40"}, fires: "20% of the requests fail"},
 	{alert: "FeedboxAPIFails", at: "12m", series: []string{`http_server_request_duration_seconds_count{http_response_status_code="503"}`, "0+1x40", `http_server_request_duration_seconds_count{http_response_status_code="200"}`, "0+999x40"}},
@@ -161,6 +167,11 @@ func TestAlertRules(t *testing.T) {
 		{old: "(outbox_range_unread_total[5m])) >= 2", new: "(outbox_range_unread_total[5m])) > 0"},
 		{old: `"401|403"`, new: `"401"`},
 		{old: "increase(outbox_consumer_dead_lettered_total[15m])", new: "increase(outbox_consumer_gaps_total[15m])"},
+		{old: "or (outbox_events_expired_total unless outbox_events_expired_total offset 10m) > 0"},
+		{old: " unless outbox_events_expired_total offset 10m"},
+		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_dead_lettered_total unless outbox_consumer_dead_lettered_total offset 15m) > 0"},
+		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_parked_total unless outbox_consumer_parked_total offset 15m) > 0"},
+		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_gaps_total unless outbox_consumer_gaps_total offset 15m) > 0"},
 		{old: "increase(outbox_consumer_parked_total[15m])", new: "increase(outbox_consumer_dead_lettered_total[15m])"},
 	}
 	for _, mistake := range mistakes[:testenv.Sample(t, 3, len(mistakes))] {

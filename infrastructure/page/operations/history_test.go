@@ -144,7 +144,7 @@ func TestLagOfAnotherContainerIsNotShown(t *testing.T) {
 	if got := lags[lease.ID].Transactions; err != nil || got != 1 {
 		t.Errorf("lag %d, %v; want that of the container data", got, err)
 	}
-	if o.reader.overview.metrics.lagUnknown {
+	if len(o.reader.overview.metrics.unknown) > 0 {
 		t.Error("the lag of another container is unknown")
 	}
 }
@@ -167,7 +167,7 @@ func TestFailedMetricsAreNamedWithoutTheirCredentials(t *testing.T) {
 func TestHeldRangeIsShownFromMetrics(t *testing.T) {
 	lease := changefeed.Lease{ID: "p..-FF", State: changefeed.LeaseLive, Owner: "a"}
 	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for name, value := range map[string]int{"outbox_lag": 3, "outbox_lag_withheld": 2, "outbox_oldest_unpublished_seconds": 60} {
+		for name, value := range map[string]int{"outbox_lag": 3, "outbox_lag_withheld": 2, "outbox_oldest_unpublished_seconds": 60, "outbox_range_read_age_seconds": 5} {
 			_, _ = fmt.Fprintf(w, "# TYPE %s gauge\n%s{lease=%q} %d\n", name, name, changefeed.LeaseName(lease.ID), value)
 		}
 	}))
@@ -178,12 +178,31 @@ func TestHeldRangeIsShownFromMetrics(t *testing.T) {
 	if c, lasted := (operator.Range{Lease: lease, Lag: lags[lease.ID]}).Condition(time.Now()); err != nil || c != operator.Held || lasted != time.Minute {
 		t.Errorf("%s for %s, %v; want held for a minute", c, lasted, err)
 	}
+	if read := r.overview.metrics.at.Add(-5 * time.Second); !lags[lease.ID].Read.Equal(read) {
+		t.Errorf("the lag is that of %s, want that of the last read, %s", lags[lease.ID].Read, read)
+	}
 	// After the relays have stopped, their last metrics are not the lag of now.
 	r.port = measured{lag: changefeed.RangeLag{Lease: lease, Transactions: 1336, Known: true}}
 	r.overview.metrics.at = time.Now().Add(-time.Minute)
 	lags, at, err := r.lags(t.Context(), []changefeed.Lease{lease})
 	if got := lags[lease.ID]; err != nil || got.Transactions != 1336 || time.Since(at) > 30*time.Second {
 		t.Errorf("lag %+v of %s, %v; want that of the feed", got, at, err)
+	}
+}
+
+// A relay reports the last lag that it knew, growing older, also while it does not know the lag of the range.
+func TestLastKnownLagOfARelayIsNotTheLagOfNow(t *testing.T) {
+	lease := changefeed.Lease{ID: "p..-FF", State: changefeed.LeaseLive, Owner: "a"}
+	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		name := changefeed.LeaseName(lease.ID)
+		_, _ = fmt.Fprintf(w, "# TYPE outbox_lag gauge\noutbox_lag{lease=%q} 3\n# TYPE outbox_lag_unknown gauge\noutbox_lag_unknown{lease=%q,reason=\"unread\"} 1\n", name, name)
+	}))
+	defer relays.Close()
+	r := newReader(measured{lag: changefeed.RangeLag{Lease: lease}}, []string{relays.URL}, relays.Client())
+	r.readMetrics(t.Context())
+	lags, _, err := r.lags(t.Context(), []changefeed.Lease{lease})
+	if got := lags[lease.ID]; err != nil || got.Known || got.Transactions != 0 {
+		t.Errorf("lag %+v, %v; want that of the feed, which is unknown", got, err)
 	}
 }
 

@@ -29,11 +29,11 @@ type metricsSum struct {
 	delivery  struct{ seconds, events float64 }
 	again     float64 // events sent again although the broker may have accepted them
 	lag       map[string]rangeLag
-	// lagUnknown is true if a relay reports that it does not know the lag of a range.
-	lagUnknown bool
-	up         map[string]bool // by dependency; false if any process reports it down
-	answered   int             // processes
-	from       string          // their addresses
+	// unknown contains the leases whose lag a relay does not know; lag has the last known one then.
+	unknown  map[string]bool
+	up       map[string]bool // by dependency; false if any process reports it down
+	answered int             // processes
+	from     string          // their addresses
 }
 
 // consumed is what the handlers of consumers do: calls of theirs that succeeded and failed.
@@ -49,6 +49,7 @@ type rangeLag struct {
 	transactions int64
 	withheld     int64 // see changefeed.RangeLag
 	oldest       time.Duration
+	read         time.Duration // since the last reply to a read, which the others are of
 }
 
 const (
@@ -59,7 +60,7 @@ const (
 // scrape requests all addresses. It returns the sum of those that answered, and the error
 // of the first that did not.
 func scrape(ctx context.Context, client *http.Client, addresses []string, container string) (metricsSum, error) {
-	sum := metricsSum{container: container, at: time.Now(), lag: map[string]rangeLag{}, up: map[string]bool{}}
+	sum := metricsSum{container: container, at: time.Now(), lag: map[string]rangeLag{}, unknown: map[string]bool{}, up: map[string]bool{}}
 	var failed error
 	for _, address := range addresses {
 		families, err := fetchMetrics(ctx, client, address)
@@ -144,7 +145,9 @@ func (t *metricsSum) add(families map[string]*dto.MetricFamily) {
 		up, known := t.up[name]
 		t.up[name] = m.GetGauge().GetValue() > 0 && (up || !known)
 	}
-	t.lagUnknown = t.lagUnknown || len(t.ranges(families["outbox_lag_unknown"])) > 0
+	for _, m := range t.ranges(families["outbox_lag_unknown"]) {
+		t.unknown[label(m, "lease")] = true
+	}
 	for _, m := range t.ranges(families["outbox_lag"]) {
 		r := t.lag[label(m, "lease")]
 		r.transactions = max(r.transactions, int64(m.GetGauge().GetValue()))
@@ -159,6 +162,12 @@ func (t *metricsSum) add(families map[string]*dto.MetricFamily) {
 	for _, m := range t.ranges(families["outbox_oldest_unpublished_seconds"]) {
 		if r, ok := t.lag[label(m, "lease")]; ok {
 			r.oldest = max(r.oldest, time.Duration(m.GetGauge().GetValue()*float64(time.Second)))
+			t.lag[label(m, "lease")] = r
+		}
+	}
+	for _, m := range t.ranges(families["outbox_range_read_age_seconds"]) {
+		if r, ok := t.lag[label(m, "lease")]; ok {
+			r.read = max(r.read, time.Duration(m.GetGauge().GetValue()*float64(time.Second)))
 			t.lag[label(m, "lease")] = r
 		}
 	}
@@ -238,7 +247,7 @@ type totalLag struct {
 }
 
 func (t *metricsSum) behind() totalLag {
-	total := totalLag{known: len(t.lag) > 0 && !t.lagUnknown}
+	total := totalLag{known: len(t.lag) > 0 && len(t.unknown) == 0}
 	for _, r := range t.lag {
 		total.transactions += float64(r.transactions)
 		total.oldest = max(total.oldest, r.oldest)

@@ -14,7 +14,8 @@ import (
 type nowView struct {
 	Verdict       verdict
 	Read, Keys    Source
-	Paused        bool // all relays are
+	ConsumersRead Source // of ByConsumers
+	Paused        bool   // all relays are
 	Tiles         []tile
 	Known         bool // the lag of all ranges
 	Unknown       int  // ranges whose lag is not known
@@ -26,6 +27,7 @@ type nowView struct {
 	OldestCurve   []float64
 	BehindCurve   []float64
 	ParkedKeys    int
+	ByConsumers   int // keys that consumers have parked
 	ParkedEvents  int64
 	ParkedCurve   []float64
 	Reasons       []operator.Reason
@@ -66,7 +68,7 @@ func (s *Operations) now(r *http.Request) (any, error) {
 		Verdict: judge(p, ttl, s.o.Window), Read: p.Ranges, Keys: p.Keys, Paused: p.Paused, Known: p.Ranges.Current() && p.Snapshot.Unknown == 0, Unknown: p.Snapshot.Unknown,
 		Behind: p.Snapshot.Behind, Oldest: p.Snapshot.Oldest, TTL: ttl, Window: s.o.Window,
 		OldestCurve: s.reader.curve(seriesOldest), BehindCurve: s.reader.curve(seriesBehind), ParkedCurve: s.reader.curve(seriesParked),
-		ParkedKeys: len(p.Gates), Reasons: p.Reasons[:min(3, len(p.Reasons))], Ranges: len(p.Snapshot.Ranges),
+		ParkedKeys: len(p.Gates), ByConsumers: p.keysOfConsumers(), ConsumersRead: p.ConsumersRead, Reasons: p.Reasons[:min(3, len(p.Reasons))], Ranges: len(p.Snapshot.Ranges),
 		SendTook: p.sendTook, Delivery: p.delivery, Again: int64(p.metrics.again), Accepted: int64(p.metrics.accepted),
 		Hint: s.o.Hint, Metrics: len(s.o.Metrics) > 0 && p.metrics.answered > 0,
 	}

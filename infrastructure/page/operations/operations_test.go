@@ -491,6 +491,7 @@ func TestParkedKeysOfConsumersAreShown(t *testing.T) {
 	of.line = []relay.ParkedEvent{{ID: "e1", Key: "key-00001", Sequence: 4, Attempts: 1, Reason: "too_large", Document: []byte(`{"id":"e1"}`)}}
 	get := serve(t, port)
 	for path, wants := range map[string][]string{
+		"/":                        {"3 keys are parked by consumers; all others flow.", "3 by consumers"},
 		"/parked":                  {`<a href="/parked?consumer=billing">billing</a></td><td class="n">3</td><td class="n">9</td>`, "too_large (2), invalid_event (1)", "No key is parked by a relay."},
 		"/parked?consumer=billing": {"Parked by billing", "1 to 3 of 3", `href="/parked/keys/key-00001?consumer=billing"`, `href="/parked/retry-all?consumer=billing&amp;reason=too_large"`},
 		"/parked?consumer=billing&reason=invalid_event":           {"1 to 1 of 1"},

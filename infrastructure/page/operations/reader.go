@@ -46,6 +46,14 @@ type Overview struct {
 	consumed      consumed      // per second
 }
 
+// keysOfConsumers returns the number of keys that consumers have parked.
+func (p *Overview) keysOfConsumers() (n int) {
+	for _, c := range p.Consumers {
+		n += len(c.Gates)
+	}
+	return n
+}
+
 // Move is a change of ownership.
 type Move struct {
 	At       time.Time // end of the read that found it

@@ -44,12 +44,13 @@ func (r *Reader) lags(ctx context.Context, leases []changefeed.Lease) (lags map[
 	lags = make(map[string]changefeed.RangeLag, len(leases))
 	missing := time.Since(fresh.at) > 3*metricsBusy
 	for _, l := range leases {
-		t, ok := fresh.lag[changefeed.LeaseName(l.ID)]
-		if !ok {
+		name := changefeed.LeaseName(l.ID)
+		t, ok := fresh.lag[name]
+		if !ok || fresh.unknown[name] {
 			missing = missing || l.State == changefeed.LeaseLive
 			continue
 		}
-		lag := changefeed.RangeLag{Lease: l, Transactions: t.transactions, Withheld: t.withheld, Age: t.oldest, Known: true}
+		lag := changefeed.RangeLag{Lease: l, Transactions: t.transactions, Withheld: t.withheld, Age: t.oldest, Known: true, Read: fresh.at.Add(-t.read)}
 		if t.transactions > 0 {
 			lag.Oldest = fresh.at.Add(-t.oldest)
 		}

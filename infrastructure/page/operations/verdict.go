@@ -104,6 +104,8 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 		return verdict{State: "bad", Words: some(operator.Unread) + " are not read" + cause(operator.Unread) + ".", Next: "doctor"}
 	case state == "bad":
 		return verdict{State: state, Words: fmt.Sprintf("The oldest change has waited for %s; %s.", page.Span(s.Oldest), words), Next: "ranges"}
+	case p.consumed.stuck():
+		return verdict{State: "bad", Words: "All calls of the consumers' handlers fail; events wait in the broker. Their logs have the cause."}
 	case count[operator.Retrying] > 0:
 		return verdict{State: "warn", Words: some(operator.Retrying) + " retry" + cause(operator.Retrying) + ".", Next: "ranges"}
 	case count[operator.Held] > 0:
@@ -120,8 +122,12 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 		return verdict{State: "warn", Words: "1 key is parked; all others flow.", Next: "parked"}
 	case len(p.Gates) > 0:
 		return verdict{State: "warn", Words: fmt.Sprintf("%s keys are parked; all others flow.", page.Number(int64(len(p.Gates)))), Next: "parked"}
-	case p.consumed.stuck():
-		return verdict{State: "bad", Words: "All calls of the consumers' handlers fail; events wait in the broker. Their logs have the cause."}
+	case !p.ConsumersRead.Current():
+		return verdict{Words: "Not known whether consumers have parked keys.", Cause: p.ConsumersRead.Err, Next: "parked"}
+	case p.keysOfConsumers() == 1:
+		return verdict{State: "warn", Words: "1 key is parked by a consumer; all others flow.", Next: "parked"}
+	case p.keysOfConsumers() > 0:
+		return verdict{State: "warn", Words: fmt.Sprintf("%s keys are parked by consumers; all others flow.", page.Number(int64(p.keysOfConsumers()))), Next: "parked"}
 	case p.MetricsRead.Err != "":
 		if s.Behind == 0 { // not "nothing waits": the process may be dead, and the lag not measured since
 			waiting = "No change is known to wait"

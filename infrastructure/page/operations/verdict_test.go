@@ -27,6 +27,9 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 	}
 	paused := func(p *Overview) { p.Paused, p.Snapshot.Behind = true, 1336 }
 	parked := func(p *Overview) { p.Gates = make([]relay.Gate, 3) }
+	byConsumers := func(p *Overview) {
+		p.Consumers = []operator.ConsumerKeys{{Consumer: "billing", Gates: make([]relay.Gate, 2)}, {Consumer: "shipping", Gates: make([]relay.Gate, 1)}}
+	}
 	unknownLag := func(p *Overview) { p.Snapshot.Unknown = 2 }
 	unmeasured := func(p *Overview) { p.rates[seriesAccepted] = 0 }
 	brokerDown := func(p *Overview) { p.metrics.up["serviceBus"] = false }
@@ -64,7 +67,12 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 		{"parked", "warn", "3 keys are parked", []change{parked}},
 		{"one parked", "warn", "1 key is parked;", []change{func(p *Overview) { p.Gates = make([]relay.Gate, 1) }}},
 		{"parked not known", "", "Not known whether keys are parked", []change{func(p *Overview) { failing(&p.Keys) }, parked}},
-		{"consumers fail", "bad", "All calls of the consumers' handlers fail", []change{func(p *Overview) { p.consumed = consumed{known: true, failed: 2} }}},
+		{"parked by consumers", "warn", "3 keys are parked by consumers; all others flow.", []change{byConsumers}},
+		{"one parked by a consumer", "warn", "1 key is parked by a consumer;", []change{func(p *Overview) {
+			p.Consumers = []operator.ConsumerKeys{{Consumer: "billing", Gates: make([]relay.Gate, 1)}}
+		}}},
+		{"parked by consumers not known", "", "Not known whether consumers have parked keys. no reply", []change{func(p *Overview) { failing(&p.ConsumersRead) }, byConsumers}},
+		{"consumers fail", "bad", "All calls of the consumers' handlers fail", []change{func(p *Overview) { p.consumed = consumed{known: true, failed: 2} }, parked, unknownLag}},
 		{"some calls of consumers fail", "good", "Everything flows", []change{func(p *Overview) { p.consumed = consumed{known: true, handled: 40, failed: 2} }}},
 		{"metrics away", "", "No change is known to wait, but not all processes report metrics. no reply", []change{func(p *Overview) { failing(&p.MetricsRead) }}},
 		{"metrics away with a backlog", "", "3 changes wait, but not all processes report metrics.", []change{func(p *Overview) { failing(&p.MetricsRead); p.Snapshot.Behind = 3 }}},
@@ -73,7 +81,7 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			now := Source{At: time.Now(), Tried: time.Now()}
-			p := Overview{Ranges: now, Keys: now, MetricsRead: now, rates: unknownRates(), delivery: 16 * time.Millisecond}
+			p := Overview{Ranges: now, Keys: now, ConsumersRead: now, MetricsRead: now, rates: unknownRates(), delivery: 16 * time.Millisecond}
 			p.Snapshot = operator.Snapshot{At: time.Now(), Ranges: []operator.Range{
 				{Lease: changefeed.Lease{Owner: "a", Expiry: time.Minute, Handled: 5}}, {Lease: changefeed.Lease{Owner: "b", Expiry: time.Minute}},
 			}}

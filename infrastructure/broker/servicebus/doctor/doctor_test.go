@@ -163,3 +163,36 @@ func TestConsumersOfShardsAreNamedByTopic(t *testing.T) {
 		t.Errorf("%v, %v", got, err)
 	}
 }
+
+// A topic accepts events for a subscription that delivers none.
+func TestDisabledSubscriptionIsReported(t *testing.T) {
+	var status string
+	management := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = fmt.Fprint(w, `<feed xmlns="http://www.w3.org/2005/Atom">`)
+		if r.URL.Query().Get("$skip") == "0" || r.URL.Query().Get("$skip") == "" {
+			_, _ = fmt.Fprintf(w, `<entry><title>billing</title><content type="application/xml"><SubscriptionDescription xmlns="http://schemas.microsoft.com/netservices/2010/10/servicebus/connect">`+
+				`<RequiresSession>true</RequiresSession><Status>%s</Status></SubscriptionDescription></content></entry>`, status)
+		}
+		_, _ = fmt.Fprint(w, `</feed>`)
+	}))
+	defer management.Close()
+	var cfg config.ServiceBus
+	if err := cfg.ConnectionString.UnmarshalText([]byte("Endpoint=sb://events.servicebus.windows.net/;SharedAccessKeyName=root;SharedAccessKey=a2V5")); err != nil {
+		t.Fatal(err)
+	}
+	d := New(cfg, nil, nil)
+	client, err := d.adminClient(management.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		status string
+		want   operator.FindingStatus
+	}{{"Active", operator.FindingOK}, {"ReceiveDisabled", operator.FindingWarning}, {"Disabled", operator.FindingWarning}} {
+		status = c.status
+		found := d.examineSubscriptions(t.Context(), client, "contacts")
+		if len(found) != 1 || found[0].Status != c.want || (found[0].Next != "") != (c.want == operator.FindingWarning) {
+			t.Errorf("%s: %+v, want %s", c.status, found, c.want)
+		}
+	}
+}

@@ -154,6 +154,10 @@ func (d *Doctor) examineSubscriptions(ctx context.Context, client *admin.Client,
 			} else {
 				found = append(found, operator.Fine(check, "sessions on"))
 			}
+			if s.Status != nil && *s.Status != admin.EntityStatusActive {
+				f := &found[len(found)-1]
+				*f = operator.Fine(check, "%s, so its consumers receive nothing; %s", *s.Status, f.Detail).Is(operator.FindingWarning, "az servicebus topic subscription update --status Active")
+			}
 		}
 	}
 	if len(found) == 0 {
