@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/rabbitmq"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/lab/verify"
 	"feedbox/tests/servers"
 )
 
@@ -164,4 +166,31 @@ func TestDumpEndsWhenNoEventWaits(t *testing.T) {
 			t.Errorf("the dump ended %v after an event that is not settled: %v", took, q.left())
 		}
 	})
+}
+
+// The table has a row for each broken promise, also for those that it otherwise omits.
+func TestVerifyTableShowsEachBrokenPromise(t *testing.T) {
+	shared := goodStore + `{"kind":"event","id":"a1","key":"b","action":"Renamed","version":1,"sequence":2}` + "\n"
+	code, out, _ := verifyFiles(t, goodHistory, goodTopic, shared)
+	if code != exitBroken || !regexp.MustCompile(`(?m)^I10 +1 `).MatchString(out) {
+		t.Errorf("exit code %d, want %d and a row of I10:\n%s", code, exitBroken, out)
+	}
+	var table bytes.Buffer
+	if err := printVerdict(&table, verify.Judge(verify.Run{Other: []string{"a goroutine leaked", "Item 5 has no key"}}, true)); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^other +2 `).MatchString(table.String()) {
+		t.Errorf("want a row of both other findings:\n%s", &table)
+	}
+}
+
+// A load of which every request was rejected has changed nothing, so it must not end with success.
+func TestLoadFailsIfEveryRequestWasRejected(t *testing.T) {
+	t.Parallel()
+	full := rejecting(t)
+	var out, errOut bytes.Buffer
+	args := []string{"load", "--api", full.URL, "--history", filepath.Join(t.TempDir(), "history.jsonl"), "--contacts", "2", "--changes", "5", "--rate", "0"}
+	if code := run(t.Context(), args, &out, &errOut, nil); code != exitFailure || !strings.Contains(errOut.String(), "all of 5 requests") {
+		t.Errorf("exit code %d, want %d: %s%s", code, exitFailure, out.String(), errOut.String())
+	}
 }

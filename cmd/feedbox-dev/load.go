@@ -95,6 +95,9 @@ func (l *loading) run(ctx context.Context, out io.Writer) error {
 	if err == nil && done == 0 && load.Refused() == 0 {
 		err = fmt.Errorf("none of %d requests to %s was answered: start the API (feedbox-dev, feedbox api), or give its address with --api", l.changes, l.api)
 	}
+	if err == nil && done == 0 && unknowns == 0 && load.Refused() > 0 && ctx.Err() == nil {
+		err = fmt.Errorf("nothing was changed: all of %d requests to %s were rejected (429); try again with a lower --rate, or raise the limits of the API", load.Refused(), l.api)
+	}
 	_, _ = fmt.Fprintf(out, "%d changes of %d contacts in %s: %d of unknown outcome, %d rejected\n",
 		done, len(acked), time.Since(began).Round(time.Millisecond), unknowns, load.Refused())
 	return err

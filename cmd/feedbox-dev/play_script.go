@@ -24,10 +24,17 @@ func (p *playing) playScript(ctx context.Context, engine *playground.Engine, out
 	if written := summarise(out, &state); written != nil {
 		return errors.Join(err, written)
 	}
-	if !state.Verdict.Kept() {
+	switch {
+	case !state.Verdict.Kept():
 		return errors.Join(errBroken, err)
+	case err != nil:
+		return err
+	case state.Acked == 0: // otherwise a script that observed nothing would pass
+		return fmt.Errorf("nothing is proven: no change was acknowledged (%d of unknown outcome, %d rejected); correct what the log above reports, or give a longer --pause", state.Unknown, state.Rejected)
+	case state.Arrived == 0:
+		return fmt.Errorf("nothing is proven: %d changes were acknowledged, and none of their events arrived; correct what the log above reports", state.Acked)
 	}
-	return err
+	return nil
 }
 
 // summarise prints the effect of each fault, and the verdict.
@@ -61,8 +68,8 @@ more than %s.
 `, playground.Late)
 	v := &s.Verdict
 	verdict := console.NewTable("PROMISE", "BROKEN", "TEXT")
-	for _, p := range verify.Promises {
-		verdict.Row(p.ID, fmt.Sprint(v.Broken[p.ID]), p.Text)
+	for _, p := range verify.Tallies(v.Broken) {
+		verdict.Row(p.ID, fmt.Sprint(p.Broken), p.Text)
 	}
 	if err := verdict.Write(out, ""); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -132,5 +133,63 @@ func TestPlayScriptFindsABrokenBuild(t *testing.T) {
 		if !regexp.MustCompile(want).MatchString(out) {
 			t.Errorf("want %q:\n%s", want, out)
 		}
+	}
+}
+
+// rejecting returns an API that rejects every request.
+func rejecting(t *testing.T) *httptest.Server {
+	t.Helper()
+	full := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(full.Close)
+	return full
+}
+
+// A script in which no change is acknowledged proves nothing, so it must not end with success.
+func TestPlayScriptFailsIfNothingWasAcknowledged(t *testing.T) {
+	t.Parallel()
+	full := rejecting(t)
+	opts := onFreePorts(t, "--play", "--script", "--seed", "7", "--pause", "100ms", "--relays", "1", "--faults", "clock")
+	opts.play.tamper = func(o *playground.Options) { o.API, o.Round, o.Patience = full.URL, 2*time.Second, time.Minute }
+	var out bytes.Buffer
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	err := dev(ctx, opts, &out, &out, nil)
+	if exit := exitCode(err); exit != exitFailure || !strings.Contains(err.Error(), "no change was acknowledged") {
+		t.Errorf("exit code %d, want %d: %v\n%s", exit, exitFailure, err, out.String())
+	}
+	if !strings.Contains(out.String(), "acknowledged 0, arrived 0") {
+		t.Errorf("the summary is missing:\n%s", out.String())
+	}
+}
+
+// The page reports no kept promise before an event has arrived.
+func TestPlaygroundShowsUnknownBeforeAnEvent(t *testing.T) {
+	t.Parallel()
+	full := rejecting(t)
+	ready := filepath.Join(t.TempDir(), "ready.json")
+	opts := onFreePorts(t, "--play", "--relays", "1", "--ephemeral", "--ready-file", ready)
+	opts.play.tamper = func(o *playground.Options) { o.API = full.URL }
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, nil) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	reply, err := http.Get(awaitReady(t, ready).Page + "/play")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(reply.Body)
+	if err != nil || reply.Body.Close() != nil {
+		t.Fatal(err)
+	}
+	if text := string(body); !strings.Contains(text, "No event has arrived yet") || strings.Contains(text, "The promise holds") {
+		t.Errorf("want an unknown verdict:\n%s", text)
 	}
 }

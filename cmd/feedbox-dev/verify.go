@@ -38,6 +38,7 @@ of the store (feedbox-dev dump). Each has one JSON object per line:
            {"kind":"parked","id":"EVENT"}
 
 Without the store, I1 and I5 cannot be checked, and I2 uses the topic as the store.
+The table has I1 to I5, and each other promise that is broken.
 
 Exit codes: 0 all promises kept, 2 wrong usage or input, 3 a promise is broken.`,
 		Args: noArgs,

@@ -129,7 +129,7 @@ func (p *program) readLetters(ctx context.Context, f *letterFlags, o *operator.O
 	f.consumer = names[0]
 	letters, more, err := o.ReadDeadLetters(ctx, f.consumer, f.limit)
 	if err != nil {
-		return nil, noSuchConsumer(err)
+		return nil, f.noSuchConsumer(ctx, o, err)
 	}
 	if more {
 		p.say(f.format, "only the oldest %d letters are considered; raise --limit for more", len(letters))
@@ -137,12 +137,22 @@ func (p *program) readLetters(ctx context.Context, f *letterFlags, o *operator.O
 	return letters, nil
 }
 
-// noSuchConsumer adds the command that finds the consumers.
-func noSuchConsumer(err error) error {
-	if fault.Is(err, fault.NotFound) {
-		return console.Advise(err, "feedbox deadletters ls without --consumer reads those of FEEDBOX_CONSUMERS, or those that the broker lists")
+// listTimeout bounds the list of consumers in the advice of an error, because the management API may not be
+// reachable from here.
+const listTimeout = 5 * time.Second
+
+// noSuchConsumer adds the consumers that the broker lists to an error about an unknown one, or the command
+// that finds them.
+func (f *letterFlags) noSuchConsumer(ctx context.Context, o *operator.Operator, err error) error {
+	if !fault.Is(err, fault.NotFound) {
+		return err
 	}
-	return err
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
+	if names, listErr := o.ListConsumers(ctx, f.admin); listErr == nil && len(names) > 0 {
+		return console.Advise(err, "name one of these with --consumer: "+strings.Join(names, ", "))
+	}
+	return console.Advise(err, "feedbox deadletters ls without --consumer reads those of FEEDBOX_CONSUMERS, or those that the broker lists")
 }
 
 // oneLetter returns the letter with an id.
@@ -200,7 +210,7 @@ func (p *program) deadLettersLsCommand() *cobra.Command {
 				for _, name := range names {
 					letters, more, err := o.ReadDeadLetters(ctx, name, f.limit)
 					if err != nil {
-						return noSuchConsumer(err)
+						return f.noSuchConsumer(ctx, o, err)
 					}
 					for _, l := range letters {
 						if f.reason != "" && l.Reason != f.reason {

@@ -100,7 +100,7 @@ func (p *program) parkedLsCommand() *cobra.Command {
 func (p *program) noParked(ctx context.Context, o *operator.Operator) string {
 	text := "no key is parked"
 	if p.consumer != "" {
-		text += " by consumer " + p.consumer
+		text += " by consumer " + p.consumer + ", or there is no such consumer: no record distinguishes them"
 	}
 	if all, err := o.ConsumerKeys(ctx); err == nil && len(all) > 0 {
 		names := make([]string, len(all))

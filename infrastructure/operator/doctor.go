@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"strings"
 	"time"
@@ -56,9 +57,20 @@ type DoctorOptions struct {
 	Found func(Finding)
 }
 
+// Unexamined reports checks as unknown, because they depend on another one that failed. They are shown,
+// because a reader of the findings would take a missing check for a healthy one.
+func Unexamined(failed string, checks ...string) Examination {
+	return func(context.Context) (found []Finding) {
+		for _, check := range checks {
+			found = append(found, Fine(check, "not examined, because %s failed", failed).Is(FindingUnknown, "correct "+failed+" first"))
+		}
+		return found
+	}
+}
+
 // Diagnose examines the environment of a process, reading only. It opens and closes a link to
-// the broker but sends nothing. Examinations that an earlier failure makes pointless are
-// omitted.
+// the broker but sends nothing. Checks that depend on a failed one are unknown; the others are
+// made.
 func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	each := cmp.Or(d.Each, 15*time.Second)
 	step := func(examine Examination) (ok bool) {
@@ -72,15 +84,26 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 		return ok
 	}
 	process := cmp.Or(d.Process, ProcessRelay)
-	usable := o.store.Doctor.Examine(process, step)
+	unusable := o.store.Doctor.Examine(process, step)
 	if process == ProcessAPI {
 		return // the API does not use the broker
 	}
-	if usable && step(o.examineAccess) {
-		step(func(ctx context.Context) []Finding { return o.examineLeases(ctx, d.Management) })
-		step(o.examineSharing)
-		step(o.examineParked)
+	unusable = maps.Clone(unusable)
+	if unusable == nil {
+		unusable = Unusable{}
 	}
+	step(func(ctx context.Context) []Finding { return o.examineAccess(ctx, unusable) })
+	use := func(examine Examination, check string, parts ...Part) {
+		if failed := unusable.Of(parts...); failed != "" {
+			examine = Unexamined(failed, check)
+		}
+		step(examine)
+	}
+	// The ids of the leases have the name of the container, which the feed knows.
+	use(func(ctx context.Context) []Finding { return o.examineLeases(ctx, d.Management) }, "leases", PartFeed, PartLeases)
+	use(o.examineOwner, "owner of parked events", PartParked)
+	use(o.examineLeaseSets, "other lease sets", PartFeed, PartLeases)
+	use(o.examineParked, "parked", PartParked)
 	if o.broker != nil {
 		o.broker.Doctor.Examine(step, d.Management, o.resendSpan())
 	}
@@ -92,27 +115,34 @@ func (o *Operator) resendSpan() time.Duration {
 	return o.cfg.Lease.Expiry + o.cfg.Lease.Acquire + o.cfg.DrainTimeout + config.WaitLimit
 }
 
-// examineAccess reads each part of the store as a relay does.
-func (o *Operator) examineAccess(ctx context.Context) []Finding {
+// examineAccess reads each part of the store as a relay does, unless it is unusable already. It adds the
+// parts that it could not read.
+func (o *Operator) examineAccess(ctx context.Context, unusable Unusable) []Finding {
 	var found []Finding
 	for _, a := range []struct {
 		check string
 		part  Part
+		needs []Part
 		try   func(ctx context.Context) error
 	}{
-		{"read the change feed", PartFeed, o.readFeed},
-		{"read the leases", PartLeases, func(ctx context.Context) error {
+		{"read the change feed", PartFeed, []Part{PartFeed}, o.readFeed},
+		{"read the leases", PartLeases, []Part{PartFeed, PartLeases}, func(ctx context.Context) error {
 			_, err := o.Leases.Paused(ctx)
 			return err
 		}},
-		{"read parked events", PartParked, func(ctx context.Context) error {
+		{"read parked events", PartParked, []Part{PartParked}, func(ctx context.Context) error {
 			_, err := o.Parked.Intents(ctx)
 			return err
 		}},
 	} {
+		if failed := unusable.Of(a.needs...); failed != "" {
+			found = append(found, Unexamined(failed, a.check)(ctx)...)
+			continue
+		}
 		f := Fine(a.check, "allowed")
 		if err := a.try(ctx); err != nil {
 			f = o.failed(ctx, a.check, err, a.part)
+			unusable[a.part] = a.check
 		}
 		found = append(found, f)
 	}

@@ -184,7 +184,7 @@ func TestDoctorShowsOtherProcessors(t *testing.T) {
 	if _, err := o.store.Adopt(t.Context(), "feedbox"); err != nil {
 		t.Fatal(err)
 	}
-	got := texts(o.examineSharing(t.Context()))
+	got := texts(sharingOf(t, o))
 	if strings.Count(got, "\n") != 1 || !strings.Contains(got, "other lease sets ok: feedboxmemory_db_old, of another container") ||
 		!strings.Contains(got, "other lease sets warning: processor other has leases of the same container") {
 		t.Errorf("%s", got)
@@ -194,20 +194,20 @@ func TestDoctorShowsOtherProcessors(t *testing.T) {
 	if _, err := documents.store.Leases.Create(t.Context(), feed); err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(documents.examineSharing(t.Context())); got != "other lease sets ok: feed, of feedbox feed; " {
+	if got := texts(sharingOf(t, documents)); got != "other lease sets ok: feed, of feedbox feed; " {
 		t.Errorf("documents of the same container are sent to a receiver: %s", got)
 	}
-	if got := texts(newSharedStore(t, "feedboxmemory_db_coll.info").examineSharing(t.Context())); got != "" {
+	if got := texts(sharingOf(t, newSharedStore(t, "feedboxmemory_db_coll.info"))); got != "" {
 		t.Errorf("one processor alone: %s", got)
 	}
 	if _, err := o.store.Adopt(t.Context(), "other"); err != nil {
 		t.Fatal(err)
 	}
-	if got := texts(o.examineSharing(t.Context())); !strings.HasPrefix(got, "owner of parked events failed: other; ") || !strings.Contains(got, "feedbox parked adopt") {
+	if got := texts(sharingOf(t, o)); !strings.HasPrefix(got, "owner of parked events failed: other; ") || !strings.Contains(got, "feedbox parked adopt") {
 		t.Errorf("parked events of another processor: %s", got)
 	}
 	o.store.Leases = silentLeases{o.store.Leases}
-	if got := texts(o.examineSharing(t.Context())); !strings.Contains(got, "other lease sets unknown: ") {
+	if got := texts(sharingOf(t, o)); !strings.Contains(got, "other lease sets unknown: ") {
 		t.Errorf("a store that does not answer: %s", got)
 	}
 }
@@ -221,7 +221,7 @@ func TestShardsChangeOnlyWithoutOwners(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.cfg.ServiceBus.Shards = []string{"a", "b"}
-	if got := texts(o.examineSharing(t.Context())); !strings.Contains(got, "shards of the broker failed: changed; the keys were divided among a, and the configuration has a,b") {
+	if got := texts(sharingOf(t, o)); !strings.Contains(got, "shards of the broker failed: changed; the keys were divided among a, and the configuration has a,b") {
 		t.Errorf("doctor: %s", got)
 	}
 	o.broker = &Broker{Broker: relayport.Broker{Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
@@ -406,4 +406,10 @@ func TestReplayOfAKeyClosesItsPublisher(t *testing.T) {
 			t.Errorf("%v: got %v, closed with %v; want one close, which has time left", fail, err, p.closed)
 		}
 	}
+}
+
+// sharingOf returns the findings about other processors.
+func sharingOf(t *testing.T, o *Operator) []Finding {
+	t.Helper()
+	return slices.Concat(o.examineOwner(t.Context()), o.examineLeaseSets(t.Context()))
 }

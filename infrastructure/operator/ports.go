@@ -37,16 +37,34 @@ const (
 	PartParked Part = "parked"
 )
 
+// Unusable has the check that failed of each part that cannot be used.
+type Unusable map[Part]string
+
+// AllUnusable returns an Unusable in which check failed for all parts.
+func AllUnusable(check string) Unusable {
+	return Unusable{PartFeed: check, PartLeases: check, PartParked: check}
+}
+
+// Of returns the failed check of the first of parts that cannot be used, "" if all can.
+func (u Unusable) Of(parts ...Part) string {
+	for _, part := range parts {
+		if u[part] != "" {
+			return u[part]
+		}
+	}
+	return ""
+}
+
 // Examination examines one thing, reading only, and returns its findings.
 type Examination func(ctx context.Context) []Finding
 
 // StoreDoctor examines a store.
 type StoreDoctor interface {
 	// Examine runs the examinations of everything process needs of the store by step, in
-	// order, and omits those that an earlier failure makes pointless. It reports whether the
-	// store can be used. Step bounds an examination, reports its findings, and reports
-	// whether none failed.
-	Examine(process Process, step func(Examination) bool) (usable bool)
+	// order. In the place of those that an earlier failure makes pointless it runs
+	// Unexamined. It returns the failed check of each part that cannot be used. Step bounds an
+	// examination, reports its findings, and reports whether none failed.
+	Examine(process Process, step func(Examination) bool) Unusable
 	// Describe returns the text of err in one line.
 	Describe(err error) string
 	// Advise returns the remedy for a relay's failed use of a part. It may send a request, to
@@ -67,7 +85,7 @@ type Broker struct {
 // BrokerDoctor examines a broker.
 type BrokerDoctor interface {
 	// Examine runs the examinations of everything a relay needs of the broker by step, as
-	// StoreDoctor.Examine does. Management is the base URL of the management API, "" for its
+	// StoreDoctor.Examine does, with Unexamined. Management is the base URL of the management API, "" for its
 	// usual address. resend is the longest time after which a takeover repeats a send.
 	Examine(step func(Examination) bool, management string, resend time.Duration)
 	// Window returns the time within which the broker drops repeats, the shortest if there

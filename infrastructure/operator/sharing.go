@@ -97,9 +97,9 @@ var ErrDamagedOwner = relayport.ErrDamagedOwner
 // ParkedOwner returns the processor that owns the parked events, "" if none has claimed them.
 func (o *Operator) ParkedOwner(ctx context.Context) (string, error) { return o.store.Owner(ctx) }
 
-// examineSharing finds other processors with leases of the same container, and parked events
-// that belong to another one. It reports nothing if there are none.
-func (o *Operator) examineSharing(ctx context.Context) (found []Finding) {
+// examineOwner finds parked events that belong to another processor, or to other shards. It reports nothing if
+// there are none.
+func (o *Operator) examineOwner(ctx context.Context) (found []Finding) {
 	if owner, err := o.ParkedOwner(ctx); err != nil {
 		found = append(found, o.failed(ctx, "owner of parked events", err, PartParked))
 	} else if owner != "" && owner != o.cfg.Processor {
@@ -109,6 +109,12 @@ func (o *Operator) examineSharing(ctx context.Context) (found []Finding) {
 	if changed := o.ChangedShards(ctx); changed != nil {
 		found = append(found, Fine("shards of the broker", "changed").Is(FindingFailed, changed.Error()))
 	}
+	return found
+}
+
+// examineLeaseSets finds other processors with leases of the same container. It reports nothing if there are
+// none.
+func (o *Operator) examineLeaseSets(ctx context.Context) (found []Finding) {
 	const check = "other lease sets"
 	others, err := o.OtherLeaseSets(ctx)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,9 +16,15 @@ import (
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
+	rabbitmqdoctor "feedbox/infrastructure/broker/rabbitmq/doctor"
+	servicebusdoctor "feedbox/infrastructure/broker/servicebus/doctor"
+	sqsdoctor "feedbox/infrastructure/broker/sqs/doctor"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/relay/relayfeed"
 	"feedbox/infrastructure/store/document"
+	firestoredoctor "feedbox/infrastructure/store/firestore/doctor"
+	postgresdoctor "feedbox/infrastructure/store/postgres/doctor"
 )
 
 // brokenBroker fails with its fault, and records accepted events.
@@ -133,4 +140,54 @@ func TestRefusedMessageIsParked(t *testing.T) {
 			t.Errorf("%d more calls in the next hour", later-calls)
 		}
 	})
+}
+
+// Each doctor shows the checks that depend on its first one, which fails here, as unknown.
+func TestChecksAfterAFailedOneAreUnknown(t *testing.T) {
+	queue := config.RabbitMQ{Exchange: "events"}
+	if err := queue.URL.UnmarshalText([]byte("amqp://u:p@127.0.0.1:1/")); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		examine func(step func(operator.Examination) bool)
+		want    []string
+	}{
+		"PostgreSQL": {func(step func(operator.Examination) bool) {
+			(postgresdoctor.Doctor{}).Examine(operator.ProcessRelay, step)
+		}, []string{"rights", "clock", "open transactions", "events", "leases of all processors"}},
+		"PostgreSQL, API": {func(step func(operator.Examination) bool) {
+			(postgresdoctor.Doctor{}).Examine(operator.ProcessAPI, step)
+		}, []string{"rights", "clock", "open transactions", "events"}},
+		"Firestore": {func(step func(operator.Examination) bool) {
+			(firestoredoctor.Doctor{}).Examine(operator.ProcessRelay, step)
+		}, []string{"clock", "lifetimes"}},
+		"Service Bus": {func(step func(operator.Examination) bool) {
+			servicebusdoctor.New(config.ServiceBus{Topic: "contacts"}, nil, nil).Examine(step, "", time.Minute)
+		}, []string{"send to topic contacts", "topic settings"}},
+		"RabbitMQ": {func(step func(operator.Examination) bool) {
+			rabbitmqdoctor.New(queue, nil, "billing:2").Examine(step, "", time.Minute)
+		}, []string{"exchange events", "group billing:2"}},
+		"SNS": {func(step func(operator.Examination) bool) {
+			sqsdoctor.NewTopic(config.SNS{TopicARN: "arn:aws:sns:eu-west-1:123456789012:events.fifo"}, nil, nil).Examine(step, "", time.Minute)
+		}, []string{"subscriptions"}},
+	} {
+		var got []string
+		first := true
+		c.examine(func(e operator.Examination) bool {
+			if first {
+				first = false
+				return false
+			}
+			for _, f := range e(t.Context()) {
+				if f.Status != operator.FindingUnknown || f.Next == "" {
+					t.Errorf("%s: %+v, want unknown with advice", name, f)
+				}
+				got = append(got, f.Check)
+			}
+			return true
+		})
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }

@@ -24,7 +24,7 @@ type account struct {
 	hosts   []string         // host:port of each region, in the order of Options.Regions
 	cert    *tls.Certificate // nil without TLS
 
-	creations sync.Map // end of CreationDelay (time.Time) by the resource id of a container
+	creations sync.Map // end of CreationDelay (time.Time) by *store.Container
 
 	// Values of reply headers that never change.
 	readRegions, started []string
@@ -70,8 +70,19 @@ func (a *account) createDatabase(id string) (*store.Database, error) {
 // created notes the creation of a container, for CreationDelay.
 func (a *account) created(c *store.Container) {
 	if d := a.options.CreationDelay; d > 0 {
-		a.creations.Store(c.RID, a.now().Add(d))
+		a.creations.Store(c, a.now().Add(d))
 	}
+}
+
+// forget removes the state of deleted containers that is not in the store.
+func (a *account) forget() {
+	a.budgets.prune()
+	a.creations.Range(func(c, _ any) bool {
+		if store.Deleted(c.(*store.Container)) {
+			a.creations.Delete(c)
+		}
+		return true
+	})
 }
 
 // checkCreated refuses a request to a container that is still being created.
@@ -79,7 +90,7 @@ func (a *account) checkCreated(c *store.Container) error {
 	if a.options.CreationDelay == 0 {
 		return nil
 	}
-	if at, ok := a.creations.Load(c.RID); ok && a.now().Before(at.(time.Time)) {
+	if at, ok := a.creations.Load(c); ok && a.now().Before(at.(time.Time)) {
 		return refuse(http.StatusNotFound, "Collection is not yet available for read. Please retry the request.").sub(subCreating)
 	}
 	return nil

@@ -7,8 +7,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"feedbox/infrastructure/emulator/cosmosemu/internal/query"
+	"feedbox/infrastructure/emulator/cosmosemu/internal/store"
+	"feedbox/infrastructure/emulator/pipenet"
 	"feedbox/tests/fuzzseed"
 )
 
@@ -125,4 +129,62 @@ func TestChargeHasTheShortestForm(t *testing.T) {
 			t.Fatalf("%v is written as %s", want, got)
 		}
 	}
+}
+
+// The memory of the account does not grow with the containers that were deleted, or the ranges that were
+// split. A container that is created again with the same name has a full budget.
+func TestDeletedContainersLeaveNoMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		srv := StartT(t, &Options{Network: pipenet.New(), Throughput: 400, CreationDelay: time.Second})
+		create := func() *store.Container {
+			if err := srv.CreateContainer("db", ContainerProps{ID: "c", PartitionKey: []string{"/pk"}}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute) // otherwise the container is still being created
+			db, err := srv.store.Database("db")
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := srv.store.Container(db, "c")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return c
+		}
+		kept := func() (n int) {
+			srv.creations.Range(func(any, any) bool { n++; return true })
+			return n + len(srv.budgets.ranges)
+		}
+		var c *store.Container
+		for _, remove := range []func(*request) (*reply, error){deleteContainer, deleteDatabase, nil} {
+			c = create()
+			ranges := c.Topology().Ranges
+			paying, err := srv.admit(c, ranges)
+			if err != nil || paying[0].left != 400 {
+				t.Fatalf("%v; the budget of a new container is %v, want 400", err, paying)
+			}
+			srv.budgets.pay(paying, 1000)
+			if remove == nil {
+				break
+			}
+			if _, err := remove(&request{account: &srv.account, route: route{db: "db", coll: "c"}}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := srv.admit(c, ranges); err != nil { // a request that began before
+				t.Errorf("%v for a deleted container", err)
+			}
+			if n := kept(); n != 0 {
+				t.Errorf("%d entries of a deleted container are kept", n)
+			}
+		}
+		if err := srv.Split("db", "c", c.Topology().Ranges[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range c.Topology().Ranges {
+			srv.usage(c, &r)
+		}
+		if n := kept(); n != 2+1 {
+			t.Errorf("%d entries, want the budgets of two ranges and a creation", n)
+		}
+	})
 }

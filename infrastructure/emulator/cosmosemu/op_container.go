@@ -130,6 +130,7 @@ func deleteContainer(x *request) (*reply, error) {
 	if err := x.account.store.DeleteContainer(db, x.route.coll); err != nil {
 		return nil, err
 	}
+	x.account.forget()
 	return ok(http.StatusNoContent, nil, metadataCharge), nil
 }
 

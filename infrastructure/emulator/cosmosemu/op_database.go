@@ -59,6 +59,7 @@ func deleteDatabase(x *request) (*reply, error) {
 	if err := x.account.store.DeleteDatabase(x.route.db); err != nil {
 		return nil, err
 	}
+	x.account.forget()
 	return ok(http.StatusNoContent, nil, metadataCharge), nil
 }
 

@@ -2,6 +2,7 @@ package cosmosemu
 
 import (
 	"encoding/json"
+	"maps"
 	"math"
 	"net/http"
 	"strconv"
@@ -18,7 +19,13 @@ const maxPartitionThroughput = 10000
 // budgets limits physical partitions to their shares of the throughput (Options.Throughput).
 type budgets struct {
 	mu     sync.Mutex // guards ranges and the budgets
-	ranges map[string]*budget
+	ranges map[budgetKey]*budget
+}
+
+// budgetKey identifies a physical partition.
+type budgetKey struct {
+	container *store.Container
+	id        string
 }
 
 // budget is a physical partition's request units. A request may start while some are left, and
@@ -35,12 +42,15 @@ type budget struct {
 
 // of returns the budget of a range at a time. The caller holds mu.
 func (b *budgets) of(c *store.Container, rng *store.Range, share float64, now time.Time) *budget {
-	key := c.RID + "/" + rng.ID
+	key := budgetKey{c, rng.ID}
 	one := b.ranges[key]
 	if one == nil {
 		one = &budget{left: share, at: now, second: now}
+		if store.Deleted(c) { // a request that began before the deletion; prune does not run again for it
+			return one
+		}
 		if b.ranges == nil {
-			b.ranges = map[string]*budget{}
+			b.ranges = map[budgetKey]*budget{}
 		}
 		b.ranges[key] = one
 	}
@@ -55,6 +65,24 @@ func (b *budgets) of(c *store.Container, rng *store.Range, share float64, now ti
 		one.used, one.second = 0, now
 	}
 	return one
+}
+
+// prune removes the budgets of deleted containers, and of ranges that were split or merged. It must be
+// called after each such change, because otherwise the memory of a long test run grows.
+func (b *budgets) prune() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	live := map[budgetKey]bool{}
+	for key := range b.ranges {
+		if store.Deleted(key.container) || live[key] {
+			continue
+		}
+		ranges := key.container.Topology().Ranges
+		for i := range ranges {
+			live[budgetKey{key.container, ranges[i].ID}] = true
+		}
+	}
+	maps.DeleteFunc(b.ranges, func(key budgetKey, _ *budget) bool { return !live[key] })
 }
 
 // share returns the request units per second of each physical partition of a container, 0 without a

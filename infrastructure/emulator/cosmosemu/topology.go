@@ -37,7 +37,7 @@ func (s *Server) PartitionKeyRanges(database, container string) ([]PartitionKeyR
 // Split divides a physical partition in the middle. From then on requests to it get 410
 // with sub-status 1002, and its two children continue at its LSN.
 func (s *Server) Split(database, container, rangeID string) error {
-	if err := s.within(database, container, func(c *store.Container) error { return c.Split(rangeID, nil) }); err != nil {
+	if err := s.within(database, container, pruning(&s.budgets, func(c *store.Container) error { return c.Split(rangeID, nil) })); err != nil {
 		return fmt.Errorf("cosmosemu: split range %s of %s/%s: %w", rangeID, database, container, err)
 	}
 	return nil
@@ -49,7 +49,7 @@ func (s *Server) SplitAt(database, container, rangeID, key string) error {
 	if err != nil {
 		return fmt.Errorf("cosmosemu: split range %s at %q: %w", rangeID, key, err)
 	}
-	if err := s.within(database, container, func(c *store.Container) error { return c.Split(rangeID, bounds.Min) }); err != nil {
+	if err := s.within(database, container, pruning(&s.budgets, func(c *store.Container) error { return c.Split(rangeID, bounds.Min) })); err != nil {
 		return fmt.Errorf("cosmosemu: split range %s of %s/%s at %s: %w", rangeID, database, container, key, err)
 	}
 	return nil
@@ -57,10 +57,18 @@ func (s *Server) SplitAt(database, container, rangeID, key string) error {
 
 // Merge joins two adjacent physical partitions, given in order.
 func (s *Server) Merge(database, container, left, right string) error {
-	if err := s.within(database, container, func(c *store.Container) error { return c.Merge(left, right) }); err != nil {
+	if err := s.within(database, container, pruning(&s.budgets, func(c *store.Container) error { return c.Merge(left, right) })); err != nil {
 		return fmt.Errorf("cosmosemu: merge ranges %s and %s of %s/%s: %w", left, right, database, container, err)
 	}
 	return nil
+}
+
+// pruning returns do with the removal of the budgets of the ranges that it replaces.
+func pruning(b *budgets, do func(c *store.Container) error) func(c *store.Container) error {
+	return func(c *store.Container) error {
+		defer b.prune()
+		return do(c)
+	}
 }
 
 // within calls do with a container, which stays open meanwhile.

@@ -23,8 +23,8 @@ type store interface {
 
 // Verdict is the result so far.
 type Verdict struct {
-	// Broken counts the breaches by promise, "I1" to "I5", including order and duplicates of
-	// open rounds.
+	// Broken counts the breaches by promise, as verify.Report does, including order and
+	// duplicates of open rounds.
 	Broken map[string]int
 	// Breaches has the texts of the latest breaches of each promise, latest last.
 	Breaches []string

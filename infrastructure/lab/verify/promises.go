@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,6 +18,43 @@ var Promises = []Promise{
 	{"I3", "the events of a key arrive in order, without a gap"},
 	{"I4", "no message arrives twice"},
 	{"I5", "every message is a stored event"},
+}
+
+// others are the promises that need more evidence, or whose breaches are rare. Tallies has them only if
+// they are broken, because a run without the evidence did not check them.
+var others = []Promise{
+	{"I6", "no position passes an event that the broker has not accepted"},
+	{"I7", "every lease has an owner in time, and the leases are balanced"},
+	{"I8", "an event that cannot be sent is parked, with its successors and nothing else"},
+	{"I9", "memory is bounded, and no goroutine leaks"},
+	{"I10", "no event has two ids, and no two events have one id"},
+}
+
+// Tally is a promise with the number of its breaches.
+type Tally struct {
+	Promise
+	Broken int
+}
+
+// Tallies returns Promises with their breaches, and then every other promise that is broken. Breaches
+// without a promise have the ID "other". So the counts of all rows add up to those of broken, which is
+// that of a Report.
+func Tallies(broken map[string]int) (all []Tally) {
+	left := maps.Clone(broken)
+	for i, p := range slices.Concat(Promises, others) {
+		if n := left[p.ID]; n > 0 || i < len(Promises) {
+			all = append(all, Tally{p, n})
+		}
+		delete(left, p.ID)
+	}
+	rest := 0
+	for _, n := range left {
+		rest += n
+	}
+	if rest > 0 {
+		all = append(all, Tally{Promise{"other", "no other finding"}, rest})
+	}
+	return all
 }
 
 // Report is the result of a Run.
@@ -69,7 +107,8 @@ func (r Report) Lines() []string {
 // more breaches.
 func PromiseOf(breach string) string {
 	id, _, _ := strings.Cut(breach, " ")
-	if !strings.HasPrefix(id, "I") {
+	number, ok := strings.CutPrefix(id, "I")
+	if _, err := strconv.Atoi(number); !ok || err != nil { // such as "Item 5 is missing"
 		return ""
 	}
 	return id

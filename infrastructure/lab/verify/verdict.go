@@ -1,11 +1,14 @@
 package verify
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Verdict is the result of a Run, in the form of feedbox-dev verify -o json.
 type Verdict struct {
-	Kept     bool     `json:"kept"` // a change was acknowledged, and no promise is broken
-	Promises []Judged `json:"promises"`
+	Kept     bool     `json:"kept"`     // a change was acknowledged, and no promise is broken
+	Promises []Judged `json:"promises"` // those of Tallies
 	// Breaches contain the ids involved: at most 20 of each promise, and a line for each
 	// promise that has more. Without a breach and without an acknowledged change it is NothingProven.
 	Breaches []string `json:"breaches"`
@@ -63,9 +66,9 @@ func Judge(run Run, store bool) *Verdict {
 	if acked == 0 && len(found.Broken) == 0 { // otherwise a system that refuses everything would keep its promises
 		r.Breaches = append(r.Breaches, NothingProven)
 	}
-	for _, p := range Promises {
+	for _, p := range Tallies(found.Broken) {
 		r.Promises = append(r.Promises, Judged{
-			ID: p.ID, Text: p.Text, Tested: store || p.ID != "I1" && p.ID != "I5", Checked: checked[p.ID], Broken: found.Broken[p.ID],
+			ID: p.ID, Text: p.Text, Tested: store || p.ID != "I1" && p.ID != "I5", Checked: cmp.Or(checked[p.ID], "only breaches are listed"), Broken: p.Broken,
 		})
 	}
 	return r

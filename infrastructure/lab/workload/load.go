@@ -2,6 +2,7 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -66,8 +67,8 @@ const (
 // with 429 and Retry-After is counted and not retried. A request without a reply is counted
 // as unknown. More writers than contacts are an error, because some would have no contact.
 func (l *Load) Run(ctx context.Context) error {
-	if n := l.Contacts + len(l.Existing); l.Writers < 1 || l.Writers > n {
-		return fmt.Errorf("workload: %d writers for %d contacts: give at most one writer per contact", l.Writers, n)
+	if err := l.check(); err != nil {
+		return fmt.Errorf("workload: %w", err)
 	}
 	l.mu.Lock()
 	l.acked, l.unknown = make(map[string]int), make(map[string]int)
@@ -84,6 +85,33 @@ func (l *Load) Run(ctx context.Context) error {
 		}
 	}
 	return first
+}
+
+// check returns an error for the first invalid field.
+func (l *Load) check() error {
+	known := map[string]bool{}
+	for _, id := range l.Existing {
+		switch {
+		case id == "":
+			return errors.New("Existing has an empty id: leave it out")
+		case known[id]:
+			return fmt.Errorf("Existing has %s twice: give it once, because a contact has one writer", id)
+		}
+		known[id] = true
+	}
+	switch n := l.Contacts + len(l.Existing); {
+	case l.Contacts < 0:
+		return fmt.Errorf("Contacts %d: give 0 or more", l.Contacts)
+	case l.Writers < 1 || l.Writers > n:
+		return fmt.Errorf("%d writers for %d contacts: give 1 to %d, because each writer needs a contact", l.Writers, n, n)
+	case l.Changes < 1:
+		return fmt.Errorf("Changes %d: give at least 1, because a load without a request shows nothing", l.Changes)
+	case l.Hot < 0 || l.Hot > 100:
+		return fmt.Errorf("Hot %d: give a percentage from 0 to 100", l.Hot)
+	case l.Client == nil:
+		return errors.New("Client is missing: give one with a Timeout, which bounds each request")
+	}
+	return nil
 }
 
 // History returns copies of the counts of acknowledged and unknown changes per
@@ -129,18 +157,12 @@ func (l *Load) Latencies() []time.Duration {
 func (l *Load) writer(ctx context.Context, n int) error {
 	whole := context.WithoutCancel(ctx)
 	rnd := rand.New(rand.NewPCG(uint64(l.Seed), uint64(n)))
-	share := func(total int) int {
-		mine := total / l.Writers
-		if n < total%l.Writers {
-			mine++
-		}
-		return mine
-	}
+	share := func(total int) int { return (total - n + l.Writers - 1) / l.Writers } // of n, n+Writers, n+2*Writers, ...
 	var mine []string
 	for i := n; i < len(l.Existing); i += l.Writers {
 		mine = append(mine, l.Existing[i])
 	}
-	made := len(mine) + share(l.Contacts)
+	made := share(len(l.Existing) + l.Contacts) // in one sequence, otherwise a writer could have neither
 	for i := range share(l.Changes) {
 		due, ok := l.await(ctx, n, i)
 		if !ok {

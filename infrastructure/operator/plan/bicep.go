@@ -28,6 +28,9 @@ func (p *Plan) BicepParam() (string, error) {
 		}
 	}
 	refuse(p.Containers > maxContainers, "the plan needs %d containers, a deployment has at most %d", p.Containers, maxContainers)
+	containers := float64(p.Containers)
+	leases := thousands(p.LeaseUnits / containers)
+	refuse(float64(leases) > containerRate.Value, "the leases of a container need %s RU/s, a container has at most %s without a support request: plan with a longer --takeover", number(float64(leases)), number(containerRate.Value))
 	namespaces, units := p.Namespaces, p.UnitsOfNamespace
 	if most := unitsOfPartition.Value; float64(units) > most { // the namespaces of a deployment have no partitions
 		namespaces, units = count(float64(p.MessagingUnits)/most), int(most)
@@ -43,7 +46,7 @@ func (p *Plan) BicepParam() (string, error) {
 	if p.Input.Regions == 2 {
 		failover = "// Set FAILOVER_LOCATION to the second region.\n"
 	}
-	containers, more := float64(p.Containers), ""
+	more := ""
 	if p.Containers > 1 {
 		var names []string
 		for n := range p.Containers - 1 {
@@ -60,7 +63,7 @@ param messagingUnits = %d
 param topicMegabytes = %d
 param eventTtlHours = %d
 param duplicateWindow = '%s'
-`, number(p.Input.Changes), failover, more, max(p.ranges(), 2), thousands(p.RequestUnits/containers), thousands(p.LeaseUnits/containers), namespaces, units, p.Input.TopicGB*1024,
+`, number(p.Input.Changes), failover, more, max(p.ranges(), 2), thousands(p.RequestUnits/containers), leases, namespaces, units, p.Input.TopicGB*1024,
 		int(time.Duration(p.Input.TTL.hours(math.Ceil)).Hours()), p.Input.DuplicateWindow.iso()), nil
 }
 

@@ -183,7 +183,7 @@ func (p *Plan) database(l *load) {
 	p.RequestUnits = max(needed, floor, autoscaleLowest.Value)
 	p.RatePartitions = count(needed / partitionRate.Value)
 	p.StorePartitions = count(l.gigabytes / partitionStorage.Value)
-	p.Containers = count(p.RequestUnits / containerRate.Value)
+	p.Containers = count(float64(thousands(p.RequestUnits)) / containerRate.Value) // in the steps of a container, otherwise a fraction more would exceed its limit
 
 	how := fmt.Sprintf("read and write of the aggregate, write and expiry of events (%s), feed; every write is charged by the table", number(in.Events))
 	if in.ChangeUnits > 0 {

@@ -258,3 +258,40 @@ func TestInfiniteInputIsNamed(t *testing.T) {
 		}
 	}
 }
+
+// A container has at most a million request units a second, also if the plan needs a fraction more: the steps of
+// autoscale would round it up to 1,001,000.
+func TestNoContainerIsAboveItsLimit(t *testing.T) {
+	needs := func(changes float64) *Plan { return planOf(t, changes, during(time.Hour)) }
+	for limit := 1e6; limit <= 3e6; limit += 1e6 {
+		low, high := 1e4, 1e6
+		for range 100 {
+			if middle := (low + high) / 2; needs(middle).RequestUnits <= limit+0.5 {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		p := needs(low)
+		if p.RequestUnits <= limit || p.RequestUnits > limit+1 {
+			t.Fatalf("%v RU/s, want a fraction more than %v", p.RequestUnits, limit)
+		}
+		if want := int(limit/1e6) + 1; p.Containers != want || *p.line(t, "containers").Value != float64(want) {
+			t.Errorf("%d containers for %v RU/s, want %d", p.Containers, p.RequestUnits, want)
+		}
+		p.RatePartitions, p.StorePartitions, p.MessagingUnits = 100, 1, 1 // a deployment has at most 300
+		text, err := p.BicepParam()
+		if err != nil {
+			t.Fatal(err)
+		}
+		each := thousands(p.RequestUnits / float64(p.Containers))
+		if each > 1e6 || !strings.Contains(text, fmt.Sprintf("param dataThroughput = %d\n", each)) {
+			t.Errorf("want at most 1,000,000 RU/s for each container:\n%s", text)
+		}
+	}
+	p := needs(1000)
+	p.LeaseUnits = 1.0005e6
+	if text, err := p.BicepParam(); err == nil || !strings.Contains(err.Error(), "the leases of a container need 1,001,000 RU/s") {
+		t.Errorf("%v, want a refusal:\n%s", err, text)
+	}
+}

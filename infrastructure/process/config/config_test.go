@@ -295,6 +295,7 @@ func TestContradictingSettingsAreRefused(t *testing.T) {
 			"has more than scheme, host and port",
 		},
 		"slow renewal":       {relayEnviron("FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_LEASE_RENEW=1500ms"), "more than half of FEEDBOX_LEASE_EXPIRY"},
+		"rare searches":      {relayEnviron("FEEDBOX_LEASE_EXPIRY=2s", "FEEDBOX_LEASE_ACQUIRE=2001ms"), "FEEDBOX_LEASE_ACQUIRE is 2.001s, more than FEEDBOX_LEASE_EXPIRY, 2s"},
 		"shared container":   {relayEnviron("FEEDBOX_COSMOS_LEASES=data"), "must be three different containers"},
 		"namespace with url": {[]string{"FEEDBOX_COSMOS_ENDPOINT=https://a.example", "FEEDBOX_SERVICEBUS_NAMESPACE=sb://a.example"}, "is not a host name"},
 		"no endpoint in the connection string": {

@@ -159,8 +159,8 @@ func (s SNS) Region() string {
 // derived from Expiry when loading, so that changing Expiry alone is safe.
 type Lease struct {
 	Expiry  time.Duration `env:"EXPIRY" envDefault:"20s" min:"500ms" max:"1h" doc:"a lease not renewed for this long may be taken over"`
-	Renew   time.Duration `env:"RENEW" min:"100ms" max:"30m" doc:"time between renewals of an owned lease; default a quarter of FEEDBOX_LEASE_EXPIRY"`
-	Acquire time.Duration `env:"ACQUIRE" min:"100ms" max:"1h" doc:"time between searches for free or expired leases; default a quarter of FEEDBOX_LEASE_EXPIRY"`
+	Renew   time.Duration `env:"RENEW" min:"100ms" max:"30m" doc:"time between renewals of an owned lease, at most half of FEEDBOX_LEASE_EXPIRY; default a quarter of it"`
+	Acquire time.Duration `env:"ACQUIRE" min:"100ms" max:"1h" doc:"time between searches for free or expired leases, at most FEEDBOX_LEASE_EXPIRY; default a quarter of it"`
 }
 
 // Log selects level and format of the log.

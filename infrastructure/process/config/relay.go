@@ -127,8 +127,9 @@ func (c *Relay) deriveFeed(report *report) {
 	report.settings.derive("FEEDBOX_EVENT_TTL", c.EventTTL.String())
 }
 
-// derive fills the timings that were not given and refuses a renewal
-// that leaves no room for a failed attempt before the lease expires.
+// derive fills the timings that were not given. It refuses a renewal that leaves no room for
+// a failed attempt before the lease expires, and searches that would find an expired lease so
+// late that the expiry is not the time of a takeover.
 func (l *Lease) derive(report *report) {
 	if report.faulty("FEEDBOX_LEASE_EXPIRY") {
 		return
@@ -145,6 +146,11 @@ func (l *Lease) derive(report *report) {
 		report.add("FEEDBOX_LEASE_RENEW",
 			"is "+l.Renew.String()+", more than half of FEEDBOX_LEASE_EXPIRY, "+l.Expiry.String(),
 			"one failed renewal would lose the lease; a quarter of the expiry is a good value")
+	}
+	if l.Acquire > l.Expiry {
+		report.add("FEEDBOX_LEASE_ACQUIRE",
+			"is "+l.Acquire.String()+", more than FEEDBOX_LEASE_EXPIRY, "+l.Expiry.String(),
+			"an expired lease would have no owner until the next search; a quarter of the expiry is a good value")
 	}
 }
 

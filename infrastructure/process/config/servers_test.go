@@ -387,6 +387,8 @@ func TestWrongReceiversAreRefused(t *testing.T) {
 		{feed, store, "FEEDBOX_PUSH_TO=http://shop.example/", "FEEDBOX_PUSH_TO"},
 		{feed, store, "FEEDBOX_FEED_REFUSED=drop", "FEEDBOX_FEED_REFUSED"},
 		{feed, store, "FEEDBOX_LEASE_RENEW=19s", "FEEDBOX_LEASE_RENEW"},
+		{feed, store, "FEEDBOX_LEASE_ACQUIRE=21s", "FEEDBOX_LEASE_ACQUIRE"},
+		{feed, store, "FEEDBOX_LEASE_ACQUIRE=20s", ""},
 	} {
 		err := c.load(append(slices.Clone(c.environ), c.more))
 		if wrong, ok := errors.AsType[*config.Error](err); c.want == "" && err != nil || c.want != "" && (!ok || len(wrong.Faults) != 1 || wrong.Faults[0].Variable != c.want) {

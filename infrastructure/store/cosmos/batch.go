@@ -13,7 +13,6 @@ import (
 	"github.com/google/uuid"
 
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/store/cosmos/internal/store"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/internal/jsontext"
 )
@@ -113,14 +112,13 @@ func (b *Batch) EmitEvent(e Event) *Batch {
 	return b
 }
 
-// After makes the session token of the answer also cover an earlier token of the caller.
+// After makes the session token of the answer also cover an earlier token of the caller. With several
+// calls it covers all of them.
 func (b *Batch) After(sessionToken string) *Batch {
 	if !b.ready() {
 		return b.orNew()
 	}
-	var err error
-	b.documents.session, err = store.ParseSession(sessionToken)
-	return b.fail("after", err)
+	return b.fail("after", b.documents.session.Add(sessionToken))
 }
 
 // Commit stores all operations, everything or nothing, by ContainerContext.Save. A Commit that

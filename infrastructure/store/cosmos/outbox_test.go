@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -349,6 +350,36 @@ func TestBatchReturnsItsSession(t *testing.T) {
 }
 
 // In a container with another partition key path, the key is in that member.
+// The session of a batch covers all tokens that were given, in any order.
+func TestBatchKeepsEachTokenThatItWasGiven(t *testing.T) {
+	t.Parallel()
+	for _, tokens := range [][]string{{"0:-1#900", "7:-1#5"}, {"7:-1#5", "0:-1#900"}, {"0:-1#900", "0:-1#3", "7:-1#5"}, {"7:-1#5,0:-1#900", "", "7:-1#4"}} {
+		_, outbox := newOutbox(t)
+		batch := outbox.Batch("k")
+		for _, token := range tokens {
+			batch.After(token)
+		}
+		done, err := batch.Put(invoice{ID: "i"}, "").Emit("E", nil).Commit(t.Context())
+		must(t, err)
+		if done.SessionToken != "0:-1#900,7:-1#5" {
+			t.Errorf("after %q the session is %s, want the latest token of each range", tokens, done.SessionToken)
+		}
+	}
+	// Tokens that are too long together are refused, because one of them would be lost.
+	many := func(from int) string {
+		var ranges []string
+		for n := range 60 {
+			ranges = append(ranges, fmt.Sprintf("%d:-1#1", from+n))
+		}
+		return strings.Join(ranges, ",")
+	}
+	_, outbox := newOutbox(t)
+	_, err := outbox.Batch("k").After(many(0)).After(many(100)).After(many(200)).Emit("E", nil).Commit(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "the session tokens together") {
+		t.Errorf("%v, want an error about the tokens", err)
+	}
+}
+
 func TestOutboxDocuments(t *testing.T) {
 	t.Parallel()
 	const trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

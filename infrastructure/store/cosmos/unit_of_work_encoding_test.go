@@ -111,3 +111,51 @@ func TestUnencodableStateFailsBeforeSending(t *testing.T) {
 		t.Errorf("%v after %d transactions", err, w.wire.transactions())
 	}
 }
+
+type (
+	basketOwned struct {
+		ID string `json:"basketID"` // as IDMember, in another case
+	}
+	basketTagged map[string]string
+)
+
+func (basketOwned) Action() string  { return "BasketOwnedEvent" }
+func (basketTagged) Action() string { return "BasketTaggedEvent" }
+
+// The name that a kind gives to the id of its aggregates is taken, as the other members of all events.
+func TestPayloadWithTheIDMemberOfItsKindIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, worldOptions{})
+	named := func(member string, codecs ...document.EventCodec) *document.Kind[*basket] {
+		whole := basketKind()
+		whole.Events = append(whole.Events, codecs...)
+		kind := whole.Kind()
+		kind.IDMember = member
+		return kind
+	}
+	if _, err := cosmos.NewUnitsOfWork(w.container, named("basketId", document.JSONEvent[basketOwned]()), nil, nil); err == nil || !strings.Contains(err.Error(), "event BasketOwnedEvent") || !strings.Contains(err.Error(), "basketID: the name of the member is taken") {
+		t.Errorf("%v, want a refusal at the start", err)
+	}
+	if _, err := cosmos.NewUnitsOfWork(w.container, named("owner", document.JSONEvent[basketOwned]()), nil, nil); err != nil {
+		t.Errorf("%v for a payload without the member", err)
+	}
+	for _, member := range []string{"sequence", "Action", "hash", "principal"} {
+		if _, err := cosmos.NewUnitsOfWork(w.container, named(member), nil, nil); err == nil || !strings.Contains(err.Error(), "IDMember "+member) {
+			t.Errorf("%v, want a refusal of the IDMember %s", err, member)
+		}
+	}
+	work, err := cosmos.NewUnitsOfWork(w.container, named("basketId", document.JSONEvent[basketTagged]()), nil, &cosmos.Options{Backoff: -1})
+	must(t, err)
+	baskets := &command.Service[*basket]{Work: work, IDs: uuid.New, Now: time.Now, Noun: "basket", Namespace: uuid.New()}
+	opened, err := baskets.Create(t.Context(), opening(""))
+	must(t, err)
+	for tag, taken := range map[string]bool{"colour": false, "basketId": true, "BASKETID": true} {
+		_, err = baskets.Update(t.Context(), command.Target{ID: opened.Aggregate.ID()}, func(b *basket) error {
+			aggregate.Record(&b.Root, basketTagged{tag: "red"}, uuid.New(), time.Now())
+			return nil
+		})
+		if (err != nil) != taken || taken && !strings.Contains(err.Error(), tag+": the name of the member is taken") {
+			t.Errorf("a payload with the member %s: %v", tag, err)
+		}
+	}
+}

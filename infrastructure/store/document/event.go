@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"slices"
 
 	"feedbox/domain/event"
 	"feedbox/infrastructure/store/internal/jsontext"
@@ -29,6 +30,11 @@ func (k *Kind[A]) EventData(e event.Event, ordinal int, traceparent string) ([]b
 	data, err := encode(append(make([]byte, 0, room), '{'), e)
 	if err != nil {
 		return nil, fmt.Errorf("encode event %s (%s): %w", meta.ID, e.Action(), err)
+	}
+	if k.hasMember != nil && k.IDMember != defaultIDMember { // the encoder of a JSON kind does not know the name
+		if err := refuseMembers(append(slices.Clip(data), '}'), nil, []string{k.IDMember}); err != nil {
+			return nil, fmt.Errorf("encode event %s (%s): %w", meta.ID, e.Action(), err)
+		}
 	}
 	w := jsontext.Extend(data)
 	w.UUID(k.IDMember, meta.AggregateID)

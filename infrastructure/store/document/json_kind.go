@@ -32,7 +32,8 @@ type EventCodec struct {
 	Action string
 	Encode EventEncoder
 
-	wrong error // the reason that no event can be encoded
+	wrong     error                   // the reason that no event can be encoded
+	hasMember func(name string) error // an error if the payload has such a member; nil if unknown
 }
 
 // rootMembers are the members of a document's data that hold the root of an aggregate.
@@ -64,6 +65,17 @@ func (j JSON[A, S]) Kind() *Kind[A] {
 		}
 		k.Events[codec.Action] = codec.Encode
 	}
+	k.hasMember = func(name string) error {
+		for _, codec := range j.Events {
+			if codec.hasMember == nil {
+				continue
+			}
+			if err := codec.hasMember(name); err != nil {
+				return fmt.Errorf("event %s: %w", codec.Action, err)
+			}
+		}
+		return nil
+	}
 	if wrong := takenIn[S](rootMembers); wrong != nil {
 		k.wrong = fmt.Errorf("document: the JSON kind %q: %w", j.Type, wrong)
 	}
@@ -92,10 +104,12 @@ func (j JSON[A, S]) Kind() *Kind[A] {
 // JSONEvent returns the codec of events that aggregate.Record makes of the payload P, which
 // encoding/json writes. The payload must encode to an object without the members that all
 // events have (action, id, createdAt, aggregateId, aggregateVersion, sequence, ordinal,
-// schemaVersion, traceparent), in upper or lower case, otherwise the commit fails.
+// schemaVersion, traceparent), in upper or lower case, otherwise the commit fails. The same
+// holds for the Kind.IDMember of its kind.
 func JSONEvent[P event.Payload]() EventCodec {
 	var none P
-	return EventCodec{Action: none.Action(), wrong: takenIn[P](EventMembers), Encode: func(dst []byte, e event.Event) ([]byte, error) {
+	hasMember := func(name string) error { return takenIn[P]([]string{name}) }
+	return EventCodec{Action: none.Action(), wrong: takenIn[P](EventMembers), hasMember: hasMember, Encode: func(dst []byte, e event.Event) ([]byte, error) {
 		of, ok := e.(event.Of[P])
 		if !ok {
 			return nil, fmt.Errorf("the event is a %T, its codec is for a %T", e, of)
@@ -155,17 +169,21 @@ func AppendMembers(dst []byte, v any, taken, written []string) ([]byte, error) {
 	if len(text) < 2 || text[0] != '{' {
 		return nil, fmt.Errorf("a %T is not encoded as an object", v)
 	}
-	s := jsontext.NewScanner(text)
-	err = s.Object(func(member string) error {
+	if err := refuseMembers(text, taken, written); err != nil {
+		return nil, fmt.Errorf("%T: %w", v, err)
+	}
+	return append(dst, text[1:len(text)-1]...), nil
+}
+
+// refuseMembers returns errTaken for a member of an object that AppendMembers refuses.
+func refuseMembers(object []byte, taken, written []string) error {
+	s := jsontext.NewScanner(object)
+	return s.Object(func(member string) error {
 		if slices.Contains(taken, member) || slices.ContainsFunc(written, func(name string) bool { return strings.EqualFold(name, member) }) {
 			return errTaken
 		}
 		return s.Skip()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("%T: %w", v, err)
-	}
-	return append(dst, text[1:len(text)-1]...), nil
 }
 
 // appendLast appends the members of v and closes the object.

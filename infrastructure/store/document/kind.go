@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -25,7 +27,7 @@ type Kind[A aggregate.Aggregate] struct {
 	// Noun names such an aggregate in faults. Default: Type.
 	Noun string
 	// IDMember names the member of events, notes and audit entries that holds the
-	// aggregate's id. Default "aggregateId".
+	// aggregate's id. Default "aggregateId". No other member of these may have the name.
 	IDMember string
 	// DeletedTTL is the lifetime of a deleted aggregate. Default: Options.DeletedTTL of the
 	// units of work; negative is for ever.
@@ -39,6 +41,8 @@ type Kind[A aggregate.Aggregate] struct {
 	Events map[string]EventEncoder
 
 	wrong error // the reason that the kind cannot be used
+	// hasMember returns an error if a payload has a member with that name, nil if unknown. Set for JSON kinds.
+	hasMember func(name string) error
 }
 
 // EventEncoder appends the members of events of one action to dst, which ends in the opening
@@ -47,6 +51,9 @@ type Kind[A aggregate.Aggregate] struct {
 type EventEncoder func(dst []byte, e event.Event) ([]byte, error)
 
 const defaultIDMember = "aggregateId"
+
+// noteMembers are the members of notes and audit entries, which have an IDMember, too.
+var noteMembers = []string{"hash", "commandId", "createdAt", "version", "at", "principal", "events"}
 
 // The types of documents that are not aggregates. No kind may have one of them.
 const (
@@ -81,6 +88,16 @@ func (k *Kind[A]) Checked() (*Kind[A], error) {
 	}
 	given.Noun = cmp.Or(given.Noun, given.Type)
 	given.IDMember = cmp.Or(given.IDMember, defaultIDMember)
+	for _, own := range slices.Concat(EventMembers, noteMembers) {
+		if given.IDMember != defaultIDMember && strings.EqualFold(given.IDMember, own) {
+			faults = append(faults, fmt.Errorf("document: kind %s: IDMember %s is the name of another member of events, notes or audit entries; choose another", given.Type, given.IDMember))
+		}
+	}
+	if given.hasMember != nil {
+		if err := given.hasMember(given.IDMember); err != nil {
+			faults = append(faults, fmt.Errorf("document: the JSON kind %q, %w", given.Type, err))
+		}
+	}
 	return &given, errors.Join(faults...)
 }
 

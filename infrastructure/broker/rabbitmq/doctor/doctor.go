@@ -42,12 +42,27 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, _ time.
 		if u, err := url.Parse(member); err == nil { // validated by the configuration
 			host = u.Hostname()
 		}
-		if !step(operator.LookUp("rabbitmq dns", host, "FEEDBOX_RABBITMQ_URL")) {
+		const dns = "rabbitmq dns"
+		if !step(operator.LookUp(dns, host, "FEEDBOX_RABBITMQ_URL")) {
+			step(operator.Unexamined(dns, d.exchangeCheck()))
+			d.skipGroups(step, dns)
 			return
 		}
 	}
-	if step(d.examineExchange) && len(d.groups) > 0 {
+	switch {
+	case !step(d.examineExchange):
+		d.skipGroups(step, d.exchangeCheck())
+	case len(d.groups) > 0:
 		step(d.examineGroups)
+	}
+}
+
+func (d *Doctor) exchangeCheck() string { return "exchange " + d.cfg.Exchange }
+
+// skipGroups reports all groups as unknown, because another check failed.
+func (d *Doctor) skipGroups(step func(operator.Examination) bool, failed string) {
+	for _, name := range d.groups {
+		step(operator.Unexamined(failed, "group "+name))
 	}
 }
 
@@ -98,7 +113,7 @@ var advice = map[string]string{
 }
 
 func (d *Doctor) examineExchange(ctx context.Context) []operator.Finding {
-	check := "exchange " + d.cfg.Exchange
+	check := d.exchangeCheck()
 	err := rabbitmq.Check(ctx, d.client, d.cfg.Exchange)
 	if err == nil {
 		found := []operator.Finding{

@@ -34,11 +34,23 @@ func New(cfg config.ServiceBus, client *servicebus.Client, identity azcore.Token
 
 // Examine implements operator.BrokerDoctor.
 func (d *Doctor) Examine(step func(operator.Examination) bool, management string, resend time.Duration) {
-	if step(operator.LookUp("service bus dns", d.host(), "FEEDBOX_SERVICEBUS_NAMESPACE or FEEDBOX_SERVICEBUS_CONNECTION_STRING")) {
-		step(d.examineSend)
-		step(func(ctx context.Context) []operator.Finding { return d.examineTopics(ctx, management, resend) })
+	const dns = "service bus dns"
+	if !step(operator.LookUp(dns, d.host(), "FEEDBOX_SERVICEBUS_NAMESPACE or FEEDBOX_SERVICEBUS_CONNECTION_STRING")) {
+		for _, topic := range d.topics() {
+			step(operator.Unexamined(dns, sendCheck(topic)))
+		}
+		step(operator.Unexamined(dns, settingsCheck))
+		return
 	}
+	step(d.examineSend)
+	step(func(ctx context.Context) []operator.Finding { return d.examineTopics(ctx, management, resend) })
 }
+
+// settingsCheck is the check of the settings of topics.
+const settingsCheck = "topic settings"
+
+// sendCheck returns the check of the link to a topic.
+func sendCheck(topic string) string { return "send to topic " + topic }
 
 // topics returns all topics of events, the default one or the shards first.
 func (d *Doctor) topics() []string {
@@ -135,7 +147,7 @@ func (d *Doctor) examineSend(ctx context.Context) []operator.Finding {
 }
 
 func (d *Doctor) examineLink(ctx context.Context, topic string) operator.Finding {
-	check := "send to topic " + topic
+	check := sendCheck(topic)
 	err := d.openLink(ctx, topic)
 	if err == nil {
 		return operator.Fine(check, "allowed")

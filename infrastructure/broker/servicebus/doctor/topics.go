@@ -87,7 +87,7 @@ func (d *Doctor) examineTopics(ctx context.Context, base string, resend time.Dur
 }
 
 func (d *Doctor) examineTopic(ctx context.Context, base, name string, resend time.Duration) []operator.Finding {
-	const check = "topic settings"
+	const check = settingsCheck
 	client, topic, err := d.topic(ctx, base, name)
 	switch code := azure.StatusOf(err); {
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:

@@ -78,6 +78,8 @@ func (d *Doctor) Examine(step func(operator.Examination) bool, _ string, resend 
 		return found
 	}) {
 		step(func(ctx context.Context) []operator.Finding { return d.examineSubscriptions(ctx, maxBytes) })
+	} else {
+		step(operator.Unexamined("topic "+d.topic, "subscriptions"))
 	}
 }
 

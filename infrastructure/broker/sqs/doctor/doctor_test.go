@@ -97,13 +97,13 @@ func TestExamineReportsHowToFixTheQueue(t *testing.T) {
 	}
 	for topicARN, want := range map[string][]string{
 		good:               {"ok ", "ok ", "ok "},
-		good + "x.fifo":    {"failed create the FIFO topic"},
+		good + "x.fifo":    {"failed create the FIFO topic", "unknown correct topic " + good + "x.fifo first"},
 		envelope:           {"ok ", "ok ", "ok ", "failed set RawMessageDelivery"},
 		filtered:           {"ok ", "ok ", "ok ", "warning remove the filter", "warning set RedrivePolicy of the subscription"},
 		deleted:            {"ok ", "ok ", "failed feedbox replay --from TIME"},
 		forbidden:          {"ok ", "ok ", "ok ", "failed allow sqs:SendMessage to sns.amazonaws.com", "warning raise MaximumMessageSize"},
 		*alone.TopicArn:    {"ok ", "warning FifoThroughputScope", "ok ", "failed subscribe a FIFO queue"},
-		*standard.TopicArn: {"failed create the topic as a FIFO topic"},
+		*standard.TopicArn: {"failed create the topic as a FIFO topic", "unknown correct topic " + *standard.TopicArn + " first"},
 	} {
 		expect(t, topicARN, examine(ctx, doctor.NewTopic(config.SNS{TopicARN: topicARN}, topics, client), time.Minute), want)
 	}

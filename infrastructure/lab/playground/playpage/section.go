@@ -78,7 +78,7 @@ type shown struct {
 	// Begin and End are the paths of the acts.
 	Begin, End string
 	Chart      chart
-	Promises   []promise
+	Promises   []verify.Tally
 	// Did and Lines are the last effects and lines of the log, latest first.
 	Did   []effect
 	Lines []line
@@ -119,12 +119,6 @@ func short(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s"
 }
 
-// promise is a promise with its number of breaches.
-type promise struct {
-	verify.Promise
-	Broken int
-}
-
 // now returns the state of the engine. It reads the engine at most once per refresh interval,
 // however many tabs are open.
 func (v *view) now(path string) *shown {
@@ -135,9 +129,7 @@ func (v *view) now(path string) *shown {
 	}
 	s := &shown{State: v.engine.State(), Begin: strings.TrimPrefix(path+"/begin", "/"), End: strings.TrimPrefix(path+"/end", "/")}
 	s.Chart = draw(v.engine.Curve(shownSeconds), s.Effects, s.At)
-	for _, p := range verify.Promises {
-		s.Promises = append(s.Promises, promise{p, s.Verdict.Broken[p.ID]})
-	}
+	s.Promises = verify.Tallies(s.Verdict.Broken)
 	for _, e := range backwards(s.Effects) {
 		s.Did = append(s.Did, inWordsOf(e))
 	}

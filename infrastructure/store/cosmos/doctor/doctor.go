@@ -8,6 +8,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
@@ -45,18 +46,43 @@ type Doctor struct {
 func New(cfg config.Cosmos, o Options) *Doctor { return &Doctor{cfg, o} }
 
 // Examine implements operator.StoreDoctor.
-func (d *Doctor) Examine(process operator.Process, step func(operator.Examination) bool) bool {
-	if !step(operator.LookUp("cosmos dns", d.host(), "FEEDBOX_COSMOS_ENDPOINT")) {
-		return false
+func (d *Doctor) Examine(process operator.Process, step func(operator.Examination) bool) operator.Unusable {
+	const dns = "cosmos dns"
+	unusable := operator.Unusable{}
+	if step(operator.LookUp(dns, d.host(), "FEEDBOX_COSMOS_ENDPOINT")) {
+		step(func(ctx context.Context) []operator.Finding {
+			found := d.examineContainers(ctx, process)
+			for part, container := range d.containers() {
+				check := "container " + container
+				if slices.ContainsFunc(found, func(f operator.Finding) bool { return f.Check == check && f.Status == operator.FindingFailed }) {
+					unusable[part] = check
+				}
+			}
+			return found
+		})
+		step(func(ctx context.Context) []operator.Finding { return d.examineWriteRegion(ctx, process) })
+		step(d.examineAccount)
+		step(d.Clock.examine)
+	} else {
+		unusable = operator.AllUnusable(dns)
+		for _, spec := range Containers(process, d.cfg, d.Contract) {
+			step(operator.Unexamined(dns, "container "+spec.ID))
+		}
+		step(operator.Unexamined(dns, "account", "clock"))
 	}
-	usable := step(func(ctx context.Context) []operator.Finding { return d.examineContainers(ctx, process) })
-	step(func(ctx context.Context) []operator.Finding { return d.examineWriteRegion(ctx, process) })
-	step(d.examineAccount)
-	step(d.Clock.examine)
-	if usable && process == operator.ProcessAPI {
-		usable = step(d.examineContacts)
+	if process == operator.ProcessAPI {
+		if failed := unusable.Of(operator.PartFeed); failed != "" {
+			step(operator.Unexamined(failed, contactsCheck))
+		} else {
+			step(d.examineContacts)
+		}
 	}
-	return usable
+	return unusable
+}
+
+// containers returns the names of the containers by the parts that they hold.
+func (d *Doctor) containers() map[operator.Part]string {
+	return map[operator.Part]string{operator.PartFeed: d.cfg.Container, operator.PartLeases: d.cfg.Leases, operator.PartParked: d.cfg.Parked}
 }
 
 // Describe implements operator.StoreDoctor.
@@ -64,7 +90,7 @@ func (*Doctor) Describe(err error) string { return azure.Brief(err) }
 
 // Advise implements operator.StoreDoctor.
 func (d *Doctor) Advise(ctx context.Context, err error, part operator.Part) string {
-	container := map[operator.Part]string{operator.PartFeed: d.cfg.Container, operator.PartLeases: d.cfg.Leases, operator.PartParked: d.cfg.Parked}[part]
+	container := d.containers()[part]
 	return d.advice(ctx, err, DataRoles(operator.ProcessRelay, d.cfg)[container], container)
 }
 
@@ -79,8 +105,13 @@ func (d *Doctor) host() string {
 // examineContainers checks that the containers exist and have the required properties.
 func (d *Doctor) examineContainers(ctx context.Context, process operator.Process) []operator.Finding {
 	var found []operator.Finding
+	refused := map[int]string{} // the first check that was refused with a status
 	for _, spec := range Containers(process, d.cfg, d.Contract) {
 		check := "container " + spec.ID
+		if ctx.Err() != nil {
+			found = append(found, operator.Fine(check, "not examined, because the checks of the containers before it took too long").Is(operator.FindingUnknown, ""))
+			continue
+		}
 		err := cosmos.Verify(ctx, d.Client, d.cfg.Database, spec)
 		if err == nil {
 			detail := "partition key " + spec.PartitionKeyPath
@@ -92,11 +123,17 @@ func (d *Doctor) examineContainers(ctx context.Context, process operator.Process
 			found = append(found, operator.Fine(check, "%s", detail))
 			continue
 		}
-		f := operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingFailed, d.advice(ctx, err, metadataRole, ""))
-		found = append(found, f)
-		if azure.StatusOf(err) != http.StatusNotFound && azure.StatusOf(err) != 0 || ctx.Err() != nil {
-			break // the others would fail the same way
+		f := operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingFailed, "")
+		switch status := azure.StatusOf(err); {
+		case refused[status] != "": // the advice may be several lines, and has the same remedy
+			f.Next = "see " + refused[status]
+		case status != http.StatusNotFound && status != 0:
+			refused[status] = check
+			fallthrough
+		default:
+			f.Next = d.advice(ctx, err, metadataRole, "")
 		}
+		found = append(found, f)
 	}
 	return found
 }
@@ -116,9 +153,11 @@ func (d *Doctor) examineAccount(context.Context) []operator.Finding {
 	return []operator.Finding{operator.Fine(check, "consistency %s, one write region", level)}
 }
 
+const contactsCheck = "read contacts"
+
 // examineContacts uses the data as the API does.
 func (d *Doctor) examineContacts(ctx context.Context) []operator.Finding {
-	const check = "read contacts"
+	const check = contactsCheck
 	if err := d.readContacts(ctx); err != nil {
 		return []operator.Finding{operator.Fine(check, "%s", azure.Brief(err)).Is(operator.FindingFailed, d.advice(ctx, err, DataRoles(operator.ProcessAPI, d.cfg)[d.cfg.Container], d.cfg.Container))}
 	}

@@ -73,8 +73,13 @@ func testConfig(t *testing.T) *config.Relay {
 func TestRefusedIdentityGetsTheExactLine(t *testing.T) {
 	d := newDoctor(t, account{forbid: func(path string) bool { return strings.Contains(path, "dbs") }, date: time.Now()})
 	found := d.examineContainers(t.Context(), operator.ProcessRelay)
-	if len(found) != 1 || found[0].Status != operator.FindingFailed {
-		t.Fatalf("%+v, want one failure that stands for all", found)
+	if len(found) != 3 || found[0].Status != operator.FindingFailed {
+		t.Fatalf("%+v, want a failure of each container", found)
+	}
+	for _, f := range found[1:] {
+		if f.Status != operator.FindingFailed || f.Next != "see container data" {
+			t.Errorf("%+v, want a failure that refers to the first one", f)
+		}
 	}
 	const line = `az cosmosdb sql role assignment create --resource-group <resource-group> --account-name contoso --scope %q --principal-id 11111111-2222-3333-4444-555555555555 --role-definition-name %q
 That role comes with bicep/modules/roles.bicep. In an account without it, put --role-definition-id 00000000-0000-0000-0000-00000000000%d in place of the name: Cosmos DB Built-in Data %s, which allows more.`

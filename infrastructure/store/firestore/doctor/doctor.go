@@ -16,12 +16,13 @@ type Doctor struct{ DB *firestore.DB }
 const indexes = "firebase deploy --only firestore:indexes with infrastructure/store/firestore/firestore.indexes.json"
 
 // Examine implements operator.StoreDoctor.
-func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool) bool {
-	usable := step(d.examineDatabase)
-	if usable {
-		step(d.examineLifetimes)
+func (d Doctor) Examine(_ operator.Process, step func(operator.Examination) bool) operator.Unusable {
+	if !step(d.examineDatabase) {
+		step(operator.Unexamined("database", "clock", "lifetimes"))
+		return operator.AllUnusable("database")
 	}
-	return usable
+	step(d.examineLifetimes)
+	return nil
 }
 
 // Describe implements operator.StoreDoctor.

@@ -15,18 +15,23 @@ import (
 type Doctor struct{ DB *postgres.DB }
 
 // Examine implements operator.StoreDoctor.
-func (d Doctor) Examine(process operator.Process, step func(operator.Examination) bool) bool {
-	usable := step(d.examineServer)
-	if usable {
-		step(func(ctx context.Context) []operator.Finding { return d.examineRights(ctx, process) })
-		step(d.examineClock)
-		step(d.examineOpenTransactions)
-		step(d.examineSize)
-		if process == operator.ProcessRelay { // the API may not read leases
-			step(d.examineUnusedLeases)
+func (d Doctor) Examine(process operator.Process, step func(operator.Examination) bool) operator.Unusable {
+	if !step(d.examineServer) {
+		checks := []string{"rights", "clock", "open transactions", "events"}
+		if process == operator.ProcessRelay {
+			checks = append(checks, "leases of all processors")
 		}
+		step(operator.Unexamined("database", checks...))
+		return operator.AllUnusable("database")
 	}
-	return usable
+	step(func(ctx context.Context) []operator.Finding { return d.examineRights(ctx, process) })
+	step(d.examineClock)
+	step(d.examineOpenTransactions)
+	step(d.examineSize)
+	if process == operator.ProcessRelay { // the API may not read leases
+		step(d.examineUnusedLeases)
+	}
+	return nil
 }
 
 // Describe implements operator.StoreDoctor.

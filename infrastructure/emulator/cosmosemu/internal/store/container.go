@@ -94,6 +94,9 @@ type containerRecord struct {
 // Definition returns the container's current definition.
 func (c *Container) Definition() *Definition { return &c.state.Load().Definition }
 
+// Deleted reports whether a container was deleted.
+func Deleted(c *Container) bool { return c.gone.Load() }
+
 // Number increases with every new container.
 func (c *Container) Number() uint32 { return uint32(c.space) }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,13 +97,39 @@ func (t *Session) Merge(text string) {
 		t.ranges = reply.ranges
 		return
 	}
-	merged := slices.Clone(t.ranges)
-	for _, token := range reply.ranges {
-		merged = put(merged, token, token.newerThan)
-	}
-	if t.ranges = merged; len(merged) > maxSessionTokenRanges || t.length() > maxSessionTokenLength {
+	if t.ranges = t.with(reply); t.exceeds() {
 		t.ranges = reply.ranges
 	}
+}
+
+// Add adds an earlier token of the client. The fault is Invalid as of ParseSession, or if both together
+// exceed the limits: unlike Merge it drops none, because the client asked for both.
+func (t *Session) Add(text string) error {
+	other, err := ParseSession(text)
+	if err != nil {
+		return err
+	}
+	both := Session{ranges: t.with(other)}
+	if both.exceeds() {
+		return fault.New(fault.Invalid, "invalid_session_token",
+			fmt.Sprintf("the session tokens together have more than %d ranges or %d bytes; give only the latest", maxSessionTokenRanges, maxSessionTokenLength))
+	}
+	*t = both
+	return nil
+}
+
+// with returns the later token of each range of t and other.
+func (t *Session) with(other Session) []rangeToken {
+	merged := slices.Clone(t.ranges)
+	for _, token := range other.ranges {
+		merged = put(merged, token, token.newerThan)
+	}
+	return merged
+}
+
+// exceeds reports whether the service would not accept the token.
+func (t *Session) exceeds() bool {
+	return len(t.ranges) > maxSessionTokenRanges || t.length() > maxSessionTokenLength
 }
 
 // put adds token, or replaces the token of the same range if replaces allows it.
