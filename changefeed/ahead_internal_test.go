@@ -180,6 +180,14 @@ func TestAheadOfFormerSessionIsKeptUntilItIsReadAgain(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		f := pastFlow(t, &Options{Observer: &Observer{}}, Each(func(_ context.Context, item Item) error { return nil }))
+		f.past = newPast(Ahead{LSN: 1}, false)
+		if a := f.ahead(0); a.LSN != 1 {
+			t.Errorf("the first change of the container was done, and the record has %+v", a)
+		}
+		f.close()
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := pastFlow(t, &Options{Observer: &Observer{}}, Each(func(_ context.Context, item Item) error { return nil }))
 		f.past = newPast(Ahead{LSN: 5, Held: []HeldKey{{Key: hashOf([]byte("k")), LSN: 7, ID: "k7", Refusals: 2}}}, false)
 		f.admit(&Page{Items: items("a4", "a6")})
 		synctest.Wait()

@@ -218,6 +218,32 @@ func TestRangeThatNeedNotBeReadIsNotSilent(t *testing.T) {
 	})
 }
 
+// The reader of a range ends with its split, so nothing is due to be read in it any more.
+func TestSplitRangeWithABusyHandlerIsNotSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var reports unread
+		var stuck atomic.Bool
+		stuck.Store(true)
+		w.start("a", changefeed.HandlerFunc(func(ctx context.Context, b *changefeed.Batch) error {
+			for stuck.Load() && ctx.Err() == nil {
+				_ = pause(ctx, time.Second)
+			}
+			return w.got.Handle(ctx, b)
+		}), &changefeed.Options{Observer: reports.observer(), HandlerTimeout: -1})
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 1 })
+		w.put(3, 1)
+		time.Sleep(10 * time.Second)
+		w.feed.Split("80")
+		time.Sleep(10 * time.Minute)
+		if e := reports.all(); len(e) > 0 {
+			t.Errorf("reported %+v", e)
+		}
+		stuck.Store(false)
+		eventually(t, time.Minute, "handled by the owner of the children", func() bool { return w.got.distinct() == 3 && w.owners()["a"] == 2 })
+	})
+}
+
 // An error is a reply: another host would get the same. The range is reported all the same.
 func TestFailingReadsAreReportedAndKeepTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
