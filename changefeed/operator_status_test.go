@@ -204,6 +204,41 @@ func TestLagReadsPastManyForeignDocumentsInFewPages(t *testing.T) {
 	})
 }
 
+// A range is paused by its own request, or with all others.
+func TestLagNamesThePausedRanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 3)
+		w.start("a", nil, nil)
+		eventually(t, 10*time.Second, "owned", func() bool { return w.owners()["a"] == 3 })
+		one := w.leases()[1].ID
+		paused := func() (ids []string) {
+			t.Helper()
+			lags, err := w.operator().Lag(t.Context())
+			if err != nil || len(lags) != 3 {
+				t.Fatal(lags, err)
+			}
+			for _, l := range lags {
+				if l.Paused {
+					ids = append(ids, l.ID)
+				}
+			}
+			return ids
+		}
+		if err := w.operator().PauseLeases(t.Context(), one); err != nil {
+			t.Fatal(err)
+		}
+		if got := paused(); !slices.Equal(got, []string{one}) {
+			t.Errorf("paused %q, want %s", got, one)
+		}
+		if err := errors.Join(w.operator().ResumeLeases(t.Context(), one), w.operator().Pause(t.Context())); err != nil {
+			t.Fatal(err)
+		}
+		if got := paused(); len(got) != 3 {
+			t.Errorf("all ranges are paused, and these are shown so: %q", got)
+		}
+	})
+}
+
 // Each of many ranges has a lag, although some do not answer. Commands wait for about half a minute.
 func TestSilentRangesDelayNoLagOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

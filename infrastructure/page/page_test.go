@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
@@ -154,6 +155,26 @@ func TestConfirmedActRunsAndIsLogged(t *testing.T) {
 	for _, want := range []string{"who=Ann", `why="a test"`, "of_to=5", "act=/set", "operator act done"} {
 		if !strings.Contains(s.record.String(), want) {
 			t.Errorf("%s is missing from the log %s", want, s.record.String())
+		}
+	}
+}
+
+// A curve begins at zero. Where nothing is known it has a gap, which is not drawn as a line.
+func TestCurveHasAGapWhereNothingIsKnown(t *testing.T) {
+	unknown := math.NaN()
+	for want, points := range map[string][]float64{
+		`at most 4.0"><path class="area" d="M0.0 48.0L0.0 24.5L75.0 2.0L75.0 48.0ZM225.0 48.0L225.0 47.0L300.0 24.5L300.0 48.0Z"/><path class="line" d="M0.0 24.5L75.0 2.0M225.0 47.0L300.0 24.5"/>`: {2, 4, unknown, 0, 2},
+		`at most 0"><path class="area" d="M0.0 48.0L0.0 47.0L300.0 47.0L300.0 48.0Z"/><path class="line" d="M0.0 47.0L300.0 47.0"/>`:                                                                 {0, 0},
+		`at most 1.0"><path class="area" d="M300.0 48.0L300.0 2.0L300.0 48.0Z"/><path class="line" d="M300.0 2.0"/>`:                                                                                 {1},
+		`not known"><path class="area" d=""/><path class="line" d=""/>`:                                                                                                                              {unknown, unknown},
+	} {
+		s := newSite(t, func(o *page.Options) {
+			section := &o.Sections[0]
+			section.Templates = fstest.MapFS{"counter.html": {Data: []byte(`{{spark .Data}}`)}}
+			section.Views[0].Data = func(*http.Request) (any, error) { return points, nil }
+		})
+		if _, body := s.get(t, "/ops/"); !strings.Contains(body, want) {
+			t.Errorf("%v: want %s in\n%s", points, want, body)
 		}
 	}
 }
