@@ -93,23 +93,23 @@ func (l *Load) check() error {
 	for _, id := range l.Existing {
 		switch {
 		case id == "":
-			return errors.New("Existing has an empty id: leave it out")
+			return errors.New("an id of Existing is empty: leave it out")
 		case known[id]:
-			return fmt.Errorf("Existing has %s twice: give it once, because a contact has one writer", id)
+			return fmt.Errorf("id %s is twice in Existing: give it once, because a contact has one writer", id)
 		}
 		known[id] = true
 	}
 	switch n := l.Contacts + len(l.Existing); {
 	case l.Contacts < 0:
-		return fmt.Errorf("Contacts %d: give 0 or more", l.Contacts)
+		return fmt.Errorf("%d contacts: give 0 or more", l.Contacts)
 	case l.Writers < 1 || l.Writers > n:
 		return fmt.Errorf("%d writers for %d contacts: give 1 to %d, because each writer needs a contact", l.Writers, n, n)
 	case l.Changes < 1:
-		return fmt.Errorf("Changes %d: give at least 1, because a load without a request shows nothing", l.Changes)
+		return fmt.Errorf("%d changes: give at least 1, because a load without a request shows nothing", l.Changes)
 	case l.Hot < 0 || l.Hot > 100:
-		return fmt.Errorf("Hot %d: give a percentage from 0 to 100", l.Hot)
+		return fmt.Errorf("hot %d: give a percentage from 0 to 100", l.Hot)
 	case l.Client == nil:
-		return errors.New("Client is missing: give one with a Timeout, which bounds each request")
+		return errors.New("the Client is missing: give one with a Timeout, which bounds each request")
 	}
 	return nil
 }

@@ -63,14 +63,14 @@ func TestEachWriterHasAContact(t *testing.T) {
 // A load that cannot run is refused before its first request.
 func TestLoadRefusesInvalidFields(t *testing.T) {
 	for want, change := range map[string]func(*Load){
-		"3 writers for 2 contacts": func(l *Load) { l.Writers = 3 },
-		"0 writers":                func(l *Load) { l.Writers = 0 },
-		"Contacts -1":              func(l *Load) { l.Contacts, l.Existing = -1, []string{"a", "b"} },
-		"Changes 0":                func(l *Load) { l.Changes = 0 },
-		"Client is missing":        func(l *Load) { l.Client = nil },
-		"Existing has a twice":     func(l *Load) { l.Existing = []string{"a", "b", "a"} },
-		"Existing has an empty id": func(l *Load) { l.Existing = []string{""} },
-		"Hot 101":                  func(l *Load) { l.Hot = 101 },
+		"3 writers for 2 contacts":   func(l *Load) { l.Writers = 3 },
+		"0 writers":                  func(l *Load) { l.Writers = 0 },
+		"-1 contacts":                func(l *Load) { l.Contacts, l.Existing = -1, []string{"a", "b"} },
+		"0 changes":                  func(l *Load) { l.Changes = 0 },
+		"the Client is missing":      func(l *Load) { l.Client = nil },
+		"id a is twice in Existing":  func(l *Load) { l.Existing = []string{"a", "b", "a"} },
+		"an id of Existing is empty": func(l *Load) { l.Existing = []string{""} },
+		"hot 101":                    func(l *Load) { l.Hot = 101 },
 	} {
 		l := &Load{Base: "http://127.0.0.1:0", Client: &http.Client{}, Contacts: 2, Changes: 4, Writers: 1}
 		change(l)
