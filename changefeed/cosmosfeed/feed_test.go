@@ -105,8 +105,21 @@ func TestSourceNamesTheContainer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Host != "127.0.0.1" || s.Database == "" || s.Container == "" || strings.Contains(s.Database+s.Container, ".") {
-		t.Errorf("source %+v", s)
+	db, err := a.client.NewDatabase("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database, err := db.Read(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	container, err := a.data.Read(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := changefeed.Source{Host: "127.0.0.1", Database: database.DatabaseProperties.ResourceID, Container: container.ContainerProperties.ResourceID}
+	if s != want || want.Database == "" || want.Container == "" {
+		t.Errorf("source %+v, want %+v: the ids of leases, which other SDKs find by them, begin so", s, want)
 	}
 }
 

@@ -159,6 +159,12 @@ func TestConfirmedActRunsAndIsLogged(t *testing.T) {
 	}
 }
 
+func TestUnknownActIsRefusedWithTheReason(t *testing.T) {
+	if status, body := newSite(t, nil).get(t, "/ops/acts/nosuch"); status != http.StatusNotFound || !strings.Contains(body, "It belongs to an earlier process, or is too old.") || !strings.Contains(body, "The log has the record of all acts.") {
+		t.Errorf("%d %s", status, body)
+	}
+}
+
 // A curve begins at zero. Where nothing is known it has a gap, which is not drawn as a line.
 func TestCurveHasAGapWhereNothingIsKnown(t *testing.T) {
 	unknown := math.NaN()
