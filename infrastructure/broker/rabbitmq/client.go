@@ -162,7 +162,7 @@ func (c *Client) dial(ctx context.Context) (*session, error) {
 }
 
 func (c *Client) dialMember(ctx context.Context, url string) (*session, error) {
-	ctx, cancel := context.WithTimeout(ctx, max(dialTimeout/time.Duration(len(c.members)), memberTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, max(dialTimeout/time.Duration(len(c.members)), memberTimeout), errSilent)
 	defer cancel()
 	s := &session{client: c}
 	properties := amqp.NewConnectionProperties()
@@ -181,9 +181,14 @@ func (c *Client) dialMember(ctx context.Context, url string) (*session, error) {
 			return s.socket, nil
 		},
 	})
-	if stopAbort != nil && !stopAbort() && err == nil {
-		_ = s.Close()
-		err = context.Cause(ctx)
+	switch {
+	case stopAbort != nil && !stopAbort():
+		if err == nil {
+			_ = s.Close()
+		}
+		err = context.Cause(ctx) // the client library says that it was refused, whatever ended the handshake
+	case errors.Is(err, amqp.ErrVhost): // the same; a broker that refuses a virtual host says so
+		err = fmt.Errorf("open the virtual host: %w", amqp.ErrClosed)
 	}
 	if err != nil {
 		if s.socket != nil {

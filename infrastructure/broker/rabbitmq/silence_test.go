@@ -522,3 +522,38 @@ func TestConnectionIsClosedAfterAFailedLogin(t *testing.T) {
 		}
 	})
 }
+
+// The client library says that a login or a virtual host was refused if the handshake ends without a reply. An
+// operator would look for another password.
+func TestHandshakeWithoutAReplyIsNoRefusal(t *testing.T) {
+	want := func(t *testing.T, err, cause error) {
+		if relay.ClassOf(err) != relay.Outage || relay.ReasonOf(err) != "unreachable" || !errors.Is(err, cause) || advise(err).Reason == "access_refused" {
+			t.Errorf("error %v, advice %v; want an outage because of: %v", err, advise(err), cause)
+		}
+	}
+	for name, method := range map[string]int{"login": connectionStartOk, "virtual host": connectionOpen} {
+		t.Run("silence/"+name, func(t *testing.T) {
+			inSilence(t, silentFor(method), func(t *testing.T, _ *peer, client *Client) {
+				want(t, Check(t.Context(), client, "orders"), errSilent)
+			})
+		})
+	}
+	t.Run("connection lost", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var near net.Conn
+			p := &peer{silent: func(_, method int) bool { return method == connectionOpen && near.Close() == nil }}
+			client, err := NewClient(Config{URL: "amqp://localhost", Dial: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+				near, err = p.dial(ctx, network, address)
+				return near, err
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want(t, Check(t.Context(), client, "orders"), amqp.ErrClosed)
+			if err := client.Close(); err != nil {
+				t.Error(err)
+			}
+			p.tasks.Wait()
+		})
+	})
+}

@@ -149,6 +149,9 @@ func advise(err error) handling.Advice {
 		return handling.Advice{}
 	}
 	a := handling.Advice{Reason: ruleFor(failed.ErrorCode(), false).Reason, Next: "see the error; the consumer tries again"}
+	if isCredential(err) {
+		a.Reason = "credential"
+	}
 	switch a.Reason {
 	case "queue_not_found":
 		a.Next = "correct the URL and the region of the queue, or create it with sqs.Declare"

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/internal/publish"
@@ -52,6 +53,20 @@ func ruleFor(code string, senderFault bool) publish.Rule {
 	return publish.Rule{Class: relay.Outage, Reason: "server_error", Ambiguous: true}
 }
 
+// isCredential reports whether err is that of another service, from which the client gets its credential first,
+// such as STS. It has a code, but the request was not sent, so it says nothing about a message.
+func isCredential(err error) bool {
+	if _, replied := errors.AsType[*smithyhttp.ResponseError](err); !replied {
+		_, ok := errors.AsType[smithy.APIError](err) // of an endpoint for credentials, whose client is no other operation
+		return ok
+	}
+	request, ok := errors.AsType[*smithy.OperationError](err)
+	if ok {
+		_, ok = errors.AsType[*smithy.OperationError](request.Err)
+	}
+	return ok
+}
+
 // Classify returns the error of a request that sends no messages as a *relay.Error, or the cause of ctx
 // if it has ended.
 func Classify(ctx context.Context, err error) error { return classify(ctx, ctx, err, 0) }
@@ -63,7 +78,9 @@ func classify(ctx, attempt context.Context, err error, messages int) error {
 		return err
 	}
 	rule := publish.Rule{Class: relay.Outage, Reason: "unreachable"}
-	if apiErr, ok := errors.AsType[smithy.APIError](err); ok {
+	if isCredential(err) {
+		rule = publish.Rule{Class: relay.Outage, Reason: "credential"}
+	} else if apiErr, ok := errors.AsType[smithy.APIError](err); ok {
 		rule = ruleFor(apiErr.ErrorCode(), apiErr.ErrorFault() == smithy.FaultClient)
 		if rule.Class == relay.Refused && messages > 1 {
 			rule.Class, rule.Ambiguous = relay.Outage, true // any of the messages may be the cause; the relay retries each key alone

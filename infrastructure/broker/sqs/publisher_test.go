@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +22,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	awssqs "github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -415,6 +419,54 @@ func TestFaultsOfKeyAndCredentialRefuseNoMessage(t *testing.T) {
 				return http.StatusOK, answer{Failed: []failure{{r.Entries[0].ID, code, "no", true}}}
 			})
 			want(t, p.Publish(t.Context(), groups(1, 1)), []int{0}, c.class, c.reason)
+		}
+	}
+}
+
+// The client gets its credential from another service. The code of an error of that one is not about the message.
+func TestFaultsOfTheServiceOfCredentialsRefuseNoMessage(t *testing.T) {
+	for _, variable := range []string{"AWS_ENDPOINT_URL_STS", "AWS_CONTAINER_CREDENTIALS_FULL_URI"} {
+		for _, code := range []string{"InvalidIdentityToken", "IDPCommunicationError", "AccessDenied", "Throttling", "InvalidParameterValue", ""} {
+			t.Run(variable+"/"+code, func(t *testing.T) {
+				identity := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "text/xml")
+					if variable == "AWS_CONTAINER_CREDENTIALS_FULL_URI" && code != "" {
+						w.Header().Set("Content-Type", "application/json")
+					}
+					w.WriteHeader(http.StatusBadRequest)
+					switch w.Header().Get("Content-Type") {
+					case "application/json":
+						fmt.Fprintf(w, `{"code":%q,"message":"no"}`, code)
+					default:
+						fmt.Fprintf(w, `<ErrorResponse><Error><Type>Sender</Type><Code>%s</Code><Message>no</Message></Error></ErrorResponse>`, code)
+					}
+				}))
+				defer identity.Close()
+				for _, other := range []string{"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"} {
+					t.Setenv(other, "")
+				}
+				if variable == "AWS_ENDPOINT_URL_STS" {
+					token := filepath.Join(t.TempDir(), "token")
+					if err := os.WriteFile(token, []byte("jwt"), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					t.Setenv("AWS_ROLE_ARN", "arn:aws:iam::1:role/relay")
+					t.Setenv("AWS_WEB_IDENTITY_TOKEN_FILE", token)
+				}
+				t.Setenv("AWS_MAX_ATTEMPTS", "1")
+				t.Setenv("AWS_CONFIG_FILE", os.DevNull)
+				t.Setenv("AWS_SHARED_CREDENTIALS_FILE", os.DevNull)
+				t.Setenv(variable, identity.URL)
+				found, err := awsconfig.LoadDefaultConfig(t.Context(), awsconfig.WithRegion("eu-west-1"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := sqs.NewPublisher(awssqs.NewFromConfig(found, func(o *awssqs.Options) { o.BaseEndpoint = aws.String("http://sqs.invalid") }), "http://sqs.invalid/1/q.fifo", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want(t, p.Publish(t.Context(), groups(1, 1)), []int{0}, relay.Outage, "credential")
+			})
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (c *Consumer) deadLetter(ctx context.Context, m *types.Message, cause *cons
 	group, id := m.Attributes["MessageGroupId"], m.Attributes["MessageDeduplicationId"]
 	letter := &sqs.SendMessageInput{QueueUrl: &to, MessageBody: m.Body, MessageAttributes: attributes, MessageGroupId: &group, MessageDeduplicationId: &id}
 	_, err = c.client.SendMessage(ctx, letter)
-	if refused, ok := errors.AsType[smithy.APIError](err); ok && ruleFor(refused.ErrorCode(), false).Class == relay.Refused {
+	if refused, ok := errors.AsType[smithy.APIError](err); ok && !isCredential(err) && ruleFor(refused.ErrorCode(), false).Class == relay.Refused {
 		// A message of the maximum size or with ten attributes has no room for the reason.
 		c.dispatcher.Log().WarnContext(ctx, "dead letter sent again without its reason", "event", id, "reason", reason, "error", err)
 		letter.MessageAttributes = m.MessageAttributes

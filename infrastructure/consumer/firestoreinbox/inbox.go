@@ -148,9 +148,10 @@ func (b *Inbox) advance(ctx context.Context, key string, next func(last consumer
 	}))
 }
 
-// decode returns the mark in a document, or the zero mark if the document does not exist.
+// decode returns the mark in a document, or the zero mark if the document does not exist. Without the database there
+// is no snapshot.
 func decode(d *firestore.DocumentSnapshot, err error) (consumer.Mark, error) {
-	if status.Code(err) == codes.NotFound {
+	if d != nil && status.Code(err) == codes.NotFound {
 		return consumer.Mark{}, nil
 	}
 	var s stored

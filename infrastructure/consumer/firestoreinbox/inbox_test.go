@@ -12,9 +12,12 @@ import (
 	"time"
 
 	"cloud.google.com/go/firestore"
+	pb "cloud.google.com/go/firestore/apiv1/firestorepb"
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 
 	"feedbox/infrastructure/consumer"
@@ -294,4 +297,35 @@ func TestOperationsEndIfTheServerIsSilent(t *testing.T) {
 			})
 		})
 	}
+}
+
+// noDatabase answers as a project without the database.
+type noDatabase struct {
+	pb.UnimplementedFirestoreServer
+}
+
+func (noDatabase) BatchGetDocuments(*pb.BatchGetDocumentsRequest, pb.Firestore_BatchGetDocumentsServer) error {
+	return status.Error(codes.NotFound, "The database (default) does not exist for project inbox")
+}
+
+// A missing database is no missing mark. Otherwise each delivery would call the handler, and no mark be stored.
+func TestMarkOfAMissingDatabaseIsUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listener := bufconn.Listen(1 << 16)
+		server := grpc.NewServer()
+		pb.RegisterFirestoreServer(server, noDatabase{})
+		go func() { _ = server.Serve(listener) }()
+		conn, err := grpc.NewClient("passthrough:///memory", grpc.WithTransportCredentials(insecure.NewCredentials()),
+			grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+		must(t, err)
+		client, err := firestore.NewClient(t.Context(), "inbox", option.WithGRPCConn(conn))
+		must(t, err)
+		b, err := firestoreinbox.New(client, "billing", nil)
+		must(t, err)
+		if m, err := b.Last(t.Context(), "k"); status.Code(err) != codes.NotFound {
+			t.Errorf("mark %+v, %v; want the error of the database", m, err)
+		}
+		_ = client.Close()
+		server.Stop()
+	})
 }

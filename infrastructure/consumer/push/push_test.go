@@ -463,6 +463,34 @@ func TestEachRequestHasAToken(t *testing.T) {
 	})
 }
 
+// A token that cannot be had says nothing about the event that waits for it, also while others have one.
+func TestMissingTokenUsesNoAttempt(t *testing.T) {
+	type unlucky struct{}
+	authorize := func(ctx context.Context) (string, error) {
+		if ctx.Value(unlucky{}) != nil {
+			return "", errors.New("identity provider away")
+		}
+		return "Bearer 1", nil
+	}
+	bubble(t, Options{Authorize: authorize, Attempts: 2, RetryDelay: time.Second}, func(http.ResponseWriter, *http.Request) {}, func(t *testing.T, s *Sender) {
+		ctx, cancel := context.WithTimeoutCause(context.WithValue(t.Context(), unlucky{}, true), 5*time.Minute, errHeld)
+		defer cancel()
+		var held error
+		var waiting sync.WaitGroup
+		waiting.Go(func() { held = s.Handle(ctx, event("a", 1)) })
+		for n := int64(1); ctx.Err() == nil; n++ {
+			if err := s.Handle(t.Context(), event("other", n)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		waiting.Wait()
+		if !errors.Is(held, errHeld) {
+			t.Errorf("%v; want the event held", held)
+		}
+	})
+}
+
 // During a rotation each request has a signature by both secrets.
 func TestEachSecretSigns(t *testing.T) {
 	secrets := [][]byte{[]byte("the old one"), []byte("the new one")}

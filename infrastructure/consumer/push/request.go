@@ -65,6 +65,12 @@ type noAnswerError time.Duration
 
 func (d noAnswerError) Error() string { return "no answer within " + time.Duration(d).String() }
 
+// tokenError is an error of Options.Authorize. Nothing was sent, so it says nothing about the events.
+type tokenError struct{ error }
+
+func (e *tokenError) Error() string { return "get a token for the receiver: " + e.error.Error() }
+func (e *tokenError) Unwrap() error { return e.error }
+
 // post sends one request and returns nil if the receiver has accepted it.
 func (s *Sender) post(ctx context.Context, events []Event, p *consumer.Policy) error {
 	timeout := cmp.Or(p.Timeout, s.o.Timeout)
@@ -80,7 +86,7 @@ func (s *Sender) post(ctx context.Context, events []Event, p *consumer.Policy) e
 	if s.o.Authorize != nil {
 		value, err := s.o.Authorize(ctx)
 		if err != nil {
-			return fmt.Errorf("get a token for the receiver: %w", err)
+			return &tokenError{err}
 		}
 		header.Set("Authorization", value)
 	}

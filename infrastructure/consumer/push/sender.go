@@ -35,8 +35,8 @@ type Options struct {
 	// Defaults 500 ms and 30 s.
 	RetryDelay, RetryDelayMax time.Duration
 	// Attempts is the number of failed attempts after which an event is refused
-	// (consumer.ReasonAttempts). Attempts during an outage and those that show a fault of the set-up do
-	// not count. Default: no limit.
+	// (consumer.ReasonAttempts). Attempts during an outage, without a token and those that show a fault of
+	// the set-up do not count. Default: no limit.
 	Attempts int
 	// Policies are those of some actions, by action; that of "" is for all others. A zero member has the value
 	// of these options. Timeout is that of a request, and IsRefused gets the error of an answer (Status). They
@@ -199,7 +199,8 @@ func (s *Sender) try(ctx context.Context, key string, events []Event, held *stre
 	if held.failures++; held.failures == 1 {
 		held.began = a.answered
 	}
-	if s.receiver.fail(a, key, held.began, err) && !isSetUp {
+	_, tokenless := errors.AsType[*tokenError](err)
+	if s.receiver.fail(a, key, held.began, err) && !isSetUp && !tokenless {
 		held.attempts++
 	}
 	s.logFailure(ctx, key, &events[0], held.failures, isSetUp, err)

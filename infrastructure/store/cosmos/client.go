@@ -2,6 +2,7 @@ package cosmos
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -9,9 +10,11 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/changefeed/cosmosfeed"
+	"feedbox/infrastructure/store/cosmos/internal/store"
 )
 
 // ClientConfig is the address of a Cosmos DB account and its credentials.
@@ -50,7 +53,7 @@ func NewClient(c ClientConfig) (*azcosmos.Client, error) {
 	options.PerRetryPolicies = append(slices.Clone(options.PerRetryPolicies), regionPolicy{})
 	options = cosmosfeed.ClientOptions(options)
 	if c.Key == "" {
-		client, err := azcosmos.NewClient(c.Endpoint, c.Credential, options)
+		client, err := azcosmos.NewClient(c.Endpoint, credential{c.Credential}, options)
 		if err != nil {
 			return nil, fmt.Errorf("cosmos client of %s: %w", c.Endpoint, err)
 		}
@@ -65,6 +68,18 @@ func NewClient(c ClientConfig) (*azcosmos.Client, error) {
 		return nil, fmt.Errorf("cosmos client of %s: %w", c.Endpoint, err)
 	}
 	return client, nil
+}
+
+// credential marks its errors, because they prove that nothing was written.
+type credential struct{ azcore.TokenCredential }
+
+// GetToken implements azcore.TokenCredential.
+func (c credential) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	token, err := c.TokenCredential.GetToken(ctx, o)
+	if err != nil {
+		err = &store.CredentialError{Err: err}
+	}
+	return token, err
 }
 
 func (c ClientConfig) validate() error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/data/azcosmos"
 
 	"feedbox/application/mediator"
@@ -103,5 +105,35 @@ func TestRegionFailoverIsUnavailableNotAFailure(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// noToken is the credential of an identity whose service fails during its answer.
+type noToken struct{}
+
+func (noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	return azcore.AccessToken{}, &net.OpError{Op: "read", Err: errors.New("connection reset by the identity service")}
+}
+
+// Without a token nothing is sent. A caller who hears that the change may have been made would look for it.
+func TestChangeWithoutATokenIsNotMade(t *testing.T) {
+	t.Parallel()
+	emulator := cosmosemu.StartT(t, nil)
+	must(t, emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{cosmos.PartitionKeyPath}, DefaultTTL: -1}))
+	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Credential: noToken{}, Options: azcore.ClientOptions{Transport: emulator.HTTPClient()}})
+	must(t, err)
+	t.Cleanup(client.Close)
+	container, err := client.NewContainer("contacts", "data")
+	must(t, err)
+	outbox, err := cosmos.NewOutbox(container, &cosmos.OutboxOptions{Options: cosmos.Options{Backoff: -1}})
+	must(t, err)
+	for name, b := range map[string]*cosmos.Batch{
+		"a batch":    outbox.Batch("k").Put(invoice{ID: "i1"}, "").Emit("InvoiceIssuedEvent", nil),
+		"a document": outbox.Batch("k").Put(invoice{ID: "i1"}, ""),
+	} {
+		_, err := b.Commit(t.Context())
+		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Unavailable || f.Code != "store_unavailable" || !strings.Contains(err.Error(), "identity service") {
+			t.Errorf("%s: %v; want unavailable, nothing stored, and the cause", name, err)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -31,6 +32,12 @@ func answered(err error) bool {
 	return err == nil || refused(err) || code(err) == codes.InvalidArgument || code(err) == codes.Aborted
 }
 
+// tokenless reports whether the client has no token, because the service of identities does not answer. It has
+// the code of a database that refuses the token; the text is of grpc-go (http2_client.go).
+func tokenless(err error) bool {
+	return code(err) == codes.Unauthenticated && strings.Contains(err.Error(), "transport: per-RPC creds failed")
+}
+
 // Ambiguous implements recordstore.Store.
 func (Records) Ambiguous(err error) bool {
 	return slices.Contains([]codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown}, code(err))
@@ -46,6 +53,8 @@ func asFault(what string, err error) error {
 	switch c := code(err); {
 	case errors.Is(err, context.Canceled):
 		return fault.Wrap(fault.Unavailable, "canceled", "the request was canceled", wrapped)
+	case tokenless(err):
+		return fault.Wrap(fault.Unavailable, "store_unavailable", "the store does not answer; try again", wrapped)
 	case c == codes.PermissionDenied, c == codes.Unauthenticated:
 		return fault.Wrap(fault.Internal, "", "the database refuses this identity", wrapped)
 	case c == codes.ResourceExhausted:

@@ -2,6 +2,7 @@ package firestore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/api/option"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -23,6 +25,7 @@ import (
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/store/recordstore"
 	"feedbox/infrastructure/store/recordstore/parked"
+	"feedbox/infrastructure/store/recordstore/recordstoretest"
 	"feedbox/infrastructure/store/unitofwork"
 )
 
@@ -84,7 +87,7 @@ func inSilence(t *testing.T, s *silentServer, test func(t *testing.T, db *DB)) {
 	withServer(t, server, test)
 }
 
-func withServer(t *testing.T, s pb.FirestoreServer, test func(t *testing.T, db *DB)) {
+func withServer(t *testing.T, s pb.FirestoreServer, test func(t *testing.T, db *DB), dial ...grpc.DialOption) {
 	synctest.Test(t, func(t *testing.T) {
 		listener := bufconn.Listen(1 << 16)
 		server := grpc.NewServer()
@@ -92,12 +95,16 @@ func withServer(t *testing.T, s pb.FirestoreServer, test func(t *testing.T, db *
 			pb.RegisterFirestoreServer(server, s)
 			go func() { _ = server.Serve(listener) }()
 		}
-		db, err := Open(t.Context(), Options{Project: "p", Client: []option.ClientOption{
+		options := []option.ClientOption{
 			option.WithEndpoint("passthrough:///memory"), option.WithoutAuthentication(), option.WithGRPCDialOption(grpc.WithInsecure()), //nolint:staticcheck // it overrides the client's credentials
 			option.WithGRPCDialOption(grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 				return listener.DialContext(ctx)
 			})),
-		}})
+		}
+		for _, o := range dial {
+			options = append(options, option.WithGRPCDialOption(o))
+		}
+		db, err := Open(t.Context(), Options{Project: "p", Client: options})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,4 +267,62 @@ func TestBacklogOfLargeEventsFitsIntoMemory(t *testing.T) {
 			t.Errorf("a query read %d events, want %d at most", s.most, most)
 		}
 	})
+}
+
+// noToken is the credential of an identity whose service does not answer.
+type noToken struct{}
+
+func (noToken) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return nil, errors.New("the metadata server does not answer")
+}
+
+func (noToken) RequireTransportSecurity() bool { return false }
+
+// The client answers as a database that refuses the identity if it has no token. That is an outage, in which
+// nothing is stored.
+func TestMissingTokenIsAnOutage(t *testing.T) {
+	withServer(t, &silentServer{}, func(t *testing.T, db *DB) {
+		_, err := db.commit(t.Context())
+		if got := asFault("save", err); !fault.Is(got, fault.Unavailable) || (Records{}).Ambiguous(err) || answered(err) {
+			t.Errorf("%v, ambiguous %t, answered %t; want unavailable, and nothing stored", got, (Records{}).Ambiguous(err), answered(err))
+		}
+	}, grpc.WithPerRPCCredentials(noToken{}))
+	if got := asFault("save", status.Error(codes.Unauthenticated, "Request had invalid authentication credentials.")); !fault.Is(got, fault.Internal) {
+		t.Errorf("a refused token: %v; want a fault of the set-up", got)
+	}
+}
+
+// busyServer has no documents. It is too busy for a number of commits.
+type busyServer struct {
+	pb.UnimplementedFirestoreServer
+	busy    int32
+	commits atomic.Int32
+}
+
+func (*busyServer) BatchGetDocuments(*pb.BatchGetDocumentsRequest, pb.Firestore_BatchGetDocumentsServer) error {
+	return nil
+}
+
+func (s *busyServer) Commit(_ context.Context, r *pb.CommitRequest) (*pb.CommitResponse, error) {
+	if s.commits.Add(1) <= s.busy {
+		return nil, status.Error(codes.ResourceExhausted, "too much contention")
+	}
+	results := make([]*pb.WriteResult, len(r.GetWrites()))
+	for i := range results {
+		results[i] = &pb.WriteResult{UpdateTime: timestamppb.Now()}
+	}
+	return &pb.CommitResponse{WriteResults: results, CommitTime: timestamppb.Now()}, nil
+}
+
+// The client repeats no commit, because its outcome may be unknown. That of a throttled one is known.
+func TestThrottledCommitIsRepeated(t *testing.T) {
+	for busy, want := range map[int32]int32{2: 3, 99: 3} {
+		s := &busyServer{busy: busy}
+		withServer(t, s, func(t *testing.T, db *DB) {
+			_, err := recordstoretest.Baskets(t, Records{DB: db}, nil).Create(t.Context(), recordstoretest.Opening(""))
+			if n := s.commits.Load(); n != want || busy < want && err != nil || busy > want && !fault.Is(err, fault.Throttled) {
+				t.Errorf("busy for %d commits: %d commits, %v; want %d", busy, n, err, want)
+			}
+		})
+	}
 }

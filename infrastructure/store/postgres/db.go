@@ -106,8 +106,36 @@ func (db *DB) query(ctx context.Context, sql string, args ...any) (pgx.Rows, err
 }
 
 func (db *DB) queryRow(ctx context.Context, sql string, args ...any) pgx.Row {
-	return db.pool.QueryRow(ctx, db.in(sql), args...)
+	conn, err := db.pool.Acquire(ctx)
+	if err != nil {
+		return unsentError{err}
+	}
+	return heldRow{conn.QueryRow(ctx, db.in(sql), args...), conn}
 }
+
+// heldRow is a row that returns its connection to the pool when it is read.
+type heldRow struct {
+	pgx.Row
+	conn *pgxpool.Conn
+}
+
+// Scan implements pgx.Row.
+func (r heldRow) Scan(into ...any) error {
+	defer r.conn.Release()
+	return r.Row.Scan(into...)
+}
+
+// unsentError is the error of a statement without a connection: all are in use, or none can be opened. Nothing
+// was sent to the server.
+type unsentError struct{ error }
+
+// SafeToRetry makes pgconn.SafeToRetry true.
+func (unsentError) SafeToRetry() bool { return true }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// Scan implements pgx.Row.
+func (e unsentError) Scan(...any) error { return e }
 
 func (db *DB) exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error) {
 	return db.pool.Exec(ctx, db.in(sql), args...)

@@ -23,6 +23,7 @@ const (
 	classLimits          = "54" // a value is too large
 	classOperator        = "57" // shut down, cancelled
 	classRollback        = "40" // deadlock, serialization failure
+	completionUnknown    = "40003"
 	classConnection      = "08"
 	classReadOnly        = "25006"
 	idleInTransaction    = "25P03"
@@ -42,8 +43,18 @@ func code(err error) string {
 	return ""
 }
 
+// panicked reports whether the server crashed while it processed the request, for example because it could not
+// write its log. The code is that of the cause, and says nothing about the transaction.
+func panicked(err error) bool {
+	reply, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && reply.SeverityUnlocalized == "PANIC"
+}
+
 // answered reports whether the server processed the request. A standby does not process writes.
 func answered(err error) bool {
+	if panicked(err) {
+		return false
+	}
 	c := code(err)
 	unfit := c == classReadOnly || c == notReady || strings.HasPrefix(c, classResources) || strings.HasPrefix(c, classOperator) || strings.HasPrefix(c, classConnection) || strings.HasPrefix(c, classAuthorization)
 	return err == nil || errors.Is(err, pgx.ErrNoRows) || c != "" && !unfit
@@ -60,6 +71,8 @@ func asFault(what string, err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return fault.Wrap(fault.Unavailable, "canceled", "the request was canceled", wrapped)
+	case panicked(err):
+		return fault.Wrap(fault.Unavailable, "store_unavailable", "the store does not answer; try again", wrapped)
 	case c == undefinedTable, c == invalidSchema:
 		return fault.Wrap(fault.Internal, "", "the database has no schema", wrapped)
 	case c == classPrivilege, strings.HasPrefix(c, classAuthorization):
@@ -76,9 +89,12 @@ func asFault(what string, err error) error {
 }
 
 // Ambiguous implements recordstore.Store. A server that answers with a condition has rolled back,
-// unless it was shut down during the commit.
+// unless it was shut down or crashed during the commit.
 func (Records) Ambiguous(err error) bool {
 	c := code(err)
 	_, connecting := errors.AsType[*pgconn.ConnectError](err)
+	if panicked(err) || c == completionUnknown {
+		return !connecting
+	}
 	return err != nil && !pgconn.SafeToRetry(err) && !connecting && (c == "" || strings.HasPrefix(c, classConnection) || c == "57P01" || c == "57P02")
 }

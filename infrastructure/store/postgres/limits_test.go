@@ -294,6 +294,43 @@ func TestLimitOfATransactionOnlyDelaysIt(t *testing.T) {
 	}
 }
 
+// A commit that gets no connection is certainly not stored.
+func TestCommitWithoutAConnectionIsNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &silentServer{}
+		db, err := Open("postgres://user@127.0.0.1/app?sslmode=disable&pool_max_conns=1", &DBOptions{Dial: server.dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		busy, err := db.pool.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = Records{db}.Save(t.Context(), &recordstore.Change{Change: &unitofwork.Change{ID: uuid.New()}})
+		if !fault.Is(err, fault.Unavailable) || (Records{}).Ambiguous(err) {
+			t.Errorf("%v, ambiguous %t; want unavailable, and nothing stored", err, (Records{}).Ambiguous(err))
+		}
+		busy.Release()
+		db.Close()
+		server.tasks.Wait()
+	})
+}
+
+// A server that crashes because it cannot write its log may have written the commit.
+func TestCommitOfAServerThatCrashesMayBeStored(t *testing.T) {
+	t.Parallel()
+	for _, err := range []*pgconn.PgError{{Code: "40003"}, {SeverityUnlocalized: "PANIC", Code: "53100"}, {SeverityUnlocalized: "PANIC", Code: "58030"}, {SeverityUnlocalized: "PANIC", Code: "XX000"}} {
+		if !fault.Is(asFault("save", err), fault.Unavailable) || !(Records{}).Ambiguous(err) || err.SeverityUnlocalized != "" && answered(err) {
+			t.Errorf("%s: %v, ambiguous %v, answered %v; want unavailable, and an unknown outcome", err, asFault("save", err), (Records{}).Ambiguous(err), answered(err))
+		}
+	}
+	for _, condition := range []string{"53100", "58030", "XX000"} {
+		if err := (&pgconn.PgError{SeverityUnlocalized: "ERROR", Code: condition}); (Records{}).Ambiguous(err) {
+			t.Errorf("%s: ambiguous; want nothing stored", err)
+		}
+	}
+}
+
 func TestEveryTimeoutNamesTheOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &silentServer{}

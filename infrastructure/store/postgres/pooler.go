@@ -47,21 +47,13 @@ func (c *connections) configure(config *pgxpool.Config, password func(context.Co
 	config.BeforeConnect, config.AfterConnect = c.before, c.after
 }
 
-// passwordError is the error of DBOptions.Password. Nothing was sent to the server.
-type passwordError struct{ error }
-
-// SafeToRetry makes pgconn.SafeToRetry true.
-func (passwordError) SafeToRetry() bool { return true }
-
-func (e passwordError) Unwrap() error { return e.error }
-
 func (c *connections) before(ctx context.Context, config *pgx.ConnConfig) error {
 	if c.password != nil {
 		asking, cancel := context.WithTimeout(ctx, config.ConnectTimeout)
 		defer cancel()
 		password, err := c.password(asking, config)
 		if err != nil {
-			return passwordError{fmt.Errorf("get the password: %w", err)}
+			return fmt.Errorf("get the password: %w", err)
 		}
 		config.Password = password
 	}

@@ -128,7 +128,7 @@ func (t *transaction[A]) save(ctx context.Context, change *unitofwork.Change) er
 	failed := func(err error) unitofwork.Outcome {
 		return unitofwork.Outcome{
 			Err:     fmt.Errorf("save %s %s with %d events: %w", t.kind.Noun, c.ID, len(c.Events), err),
-			Unknown: t.store.Ambiguous(err), Transient: fault.Is(err, fault.Unavailable),
+			Unknown: t.store.Ambiguous(err), Transient: fault.Is(err, fault.Unavailable) || fault.Is(err, fault.Throttled),
 		}
 	}
 	return t.options.Attempt(ctx, func(unknown bool) unitofwork.Outcome {

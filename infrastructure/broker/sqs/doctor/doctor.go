@@ -204,7 +204,9 @@ func unreadable(f operator.Finding, err error) operator.Finding {
 			next = "create the FIFO queue, or set FEEDBOX_SQS_QUEUE_URL to one that exists"
 		case "topic_not_found":
 			next = "create the FIFO topic, or set FEEDBOX_SNS_TOPIC_ARN to one that exists"
-		case "access_denied", "credential":
+		case "credential":
+			next = "renew the credential, or correct the role that this process assumes and its trust policy; compare the clock of this machine"
+		case "access_denied":
 			next = "allow sqs:GetQueueAttributes and sqs:SendMessage, or sns:GetTopicAttributes and sns:Publish: check the policies of the credential, and of the queue or topic"
 		}
 	}

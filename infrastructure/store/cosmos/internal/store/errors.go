@@ -199,12 +199,21 @@ func Ambiguous(err error) bool {
 	return !NeverSent(err)
 }
 
+// CredentialError is the error of a credential. The request needs its token, so it was not sent.
+type CredentialError struct{ Err error }
+
+func (e *CredentialError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error of the credential.
+func (e *CredentialError) Unwrap() error { return e.Err }
+
 // NeverSent reports whether err proves that the request was not sent.
 func NeverSent(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError
+	var credential *CredentialError
 	switch {
-	case errors.As(err, &dns), errors.Is(err, syscall.ECONNREFUSED):
+	case errors.As(err, &dns), errors.As(err, &credential), errors.Is(err, syscall.ECONNREFUSED):
 		return true
 	case errors.As(err, &op):
 		return op.Op == "dial"
