@@ -45,7 +45,7 @@ type letterFlags struct {
 func (f *letterFlags) declare(cmd *cobra.Command) {
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { return f.checkLimit(cmd) }
 	outputFlag(cmd, &f.format)
-	cmd.Flags().StringVar(&f.consumer, "consumer", "", "consumer, if there are several")
+	filledFlag(cmd, &f.consumer, "consumer", "consumer, if there are several")
 	cmd.Flags().IntVar(&f.limit, "limit", 1000, "number of letters to read, the oldest first")
 	cmd.Flags().StringVar(&f.admin, "servicebus-admin", "", "URL of the management API, for an emulator")
 }
@@ -61,8 +61,8 @@ func (f *letterFlags) checkLimit(cmd *cobra.Command) error {
 // choose declares the flags of acts.
 func (f *letterFlags) choose(cmd *cobra.Command) {
 	f.declare(cmd)
-	cmd.Flags().StringVar(&f.key, "key", "", "all letters of this key")
-	cmd.Flags().StringVar(&f.reason, "reason", "", "all letters with this reason")
+	filledFlag(cmd, &f.key, "key", "all letters of this key")
+	filledFlag(cmd, &f.reason, "reason", "all letters with this reason")
 	cmd.Flags().BoolVar(&f.all, "all", false, "all letters")
 	f.record(cmd)
 }
@@ -233,7 +233,7 @@ func (p *program) deadLettersLsCommand() *cobra.Command {
 		},
 	}
 	f.declare(cmd)
-	cmd.Flags().StringVar(&f.reason, "reason", "", "only letters with this reason")
+	filledFlag(cmd, &f.reason, "reason", "only letters with this reason")
 	return cmd
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,10 +22,12 @@ type lagView struct {
 	Ranges []rangeView `json:"ranges"`
 	// The sum and the highest age over all ranges with a known lag. Unknown is the number of the
 	// others.
-	Behind    int64   `json:"behind"`
-	Oldest    float64 `json:"oldestSeconds"`
-	Unknown   int     `json:"unknown"`
-	Retention string  `json:"retention"` // safe, warning or critical; unknown if a lag is not known and no known one is one of the latter
+	Behind  int64   `json:"behind"`
+	Oldest  float64 `json:"oldestSeconds"`
+	Unknown int     `json:"unknown"`
+	// Uncovered has the parts of the key space without a lease. Nothing measures their lag.
+	Uncovered []string `json:"uncovered,omitempty"`
+	Retention string   `json:"retention"` // safe, warning or critical; unknown if a lag is not known and no known one is one of the latter
 }
 
 type rangeView struct {
@@ -111,7 +114,7 @@ func measureLag(ctx context.Context, o *operator.Operator) (lagView, error) {
 	if err != nil {
 		return lagView{}, err
 	}
-	v := lagView{At: measured.At, Ranges: []rangeView{}, Behind: measured.Behind, Oldest: measured.Oldest.Seconds(), Unknown: measured.Unknown, Retention: measured.Level.String()}
+	v := lagView{At: measured.At, Ranges: []rangeView{}, Behind: measured.Behind, Oldest: measured.Oldest.Seconds(), Unknown: measured.Unknown, Uncovered: measured.Uncovered, Retention: measured.Level.String()}
 	if measured.Level == relay.Safe && measured.Handled().IsZero() {
 		v.Retention = "unknown"
 	}
@@ -145,6 +148,9 @@ func (p *program) showLag(v lagView, cfg *config.Relay) error {
 	}
 	if err := table.Write(p.out, "there are no leases of processor "+cfg.Processor+" yet: no relay has started"); err != nil {
 		return err
+	}
+	if len(v.Uncovered) > 0 {
+		p.say(console.FormatTable, "\nno lease covers %s: their events are not sent\nnext: feedbox leases ls%s", strings.Join(v.Uncovered, ", "), p.flag())
 	}
 	var failures []failure
 	for _, r := range v.Ranges {

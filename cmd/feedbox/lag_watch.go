@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"feedbox/infrastructure/operator"
@@ -50,11 +51,15 @@ func (p *program) showTick(v lagView, before *lagView, cfg *config.Relay, f lagF
 		return console.JSONLine(p.out, v)
 	}
 	title := fmt.Sprintf("%d behind, oldest %s", v.Behind, console.Age(seconds(v.Oldest)))
+	unknown := slices.Clone(v.Uncovered)
+	if v.Unknown > 0 {
+		unknown = append(unknown, fmt.Sprintf("%d ranges", v.Unknown))
+	}
 	switch {
-	case v.Unknown > 0 && v.Unknown == len(v.Ranges):
+	case v.Unknown == len(v.Ranges): // also without leases
 		title = "lag not known"
-	case v.Unknown > 0:
-		title = fmt.Sprintf("at least %s, not known in %d ranges", title, v.Unknown)
+	case len(unknown) > 0:
+		title = fmt.Sprintf("at least %s, not known in %s", title, strings.Join(unknown, ", "))
 	}
 	title = v.At.Format(time.TimeOnly) + "  " + title
 	if before != nil {

@@ -69,7 +69,7 @@ func (p *program) operate(cmd *cobra.Command, needsBroker bool, limit duration, 
 
 // ofContainer adds the choice of a container to a command, or to all below it.
 func (p *program) ofContainer(cmd *cobra.Command) *cobra.Command {
-	cmd.PersistentFlags().StringVar(&p.container, "container", "", "one of FEEDBOX_RELAY_CONTAINERS (default FEEDBOX_COSMOS_CONTAINER)")
+	cmd.PersistentFlags().Var((*filled)(&p.container), "container", "one of FEEDBOX_RELAY_CONTAINERS (default FEEDBOX_COSMOS_CONTAINER)")
 	return cmd
 }
 

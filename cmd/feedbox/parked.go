@@ -31,7 +31,7 @@ consumer handles them: it must be running.`
 }
 
 func (p *program) consumerFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&p.consumer, "consumer", "", "act on the parked events of this consumer")
+	filledFlag(cmd, &p.consumer, "consumer", "act on the parked events of this consumer")
 }
 
 // flag returns the given flags of consumerFlag and ofContainer for a command in an advice.

@@ -56,7 +56,7 @@ documents from the store instead, for events that were corrected there.`,
 	intentFlags(cmd, &by, &note, &wait)
 	yesFlag(cmd, &yes)
 	cmd.Flags().BoolVar(&all, "all", false, "retry every parked key")
-	cmd.Flags().StringVar(&reason, "reason", "", "retry every key parked for this reason")
+	filledFlag(cmd, &reason, "reason", "retry every key parked for this reason")
 	cmd.Flags().BoolVar(&fromStore, "from-store", false, "send the current documents from the store")
 	return cmd
 }

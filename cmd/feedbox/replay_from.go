@@ -22,6 +22,11 @@ func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 		return usage(cmd, fmt.Errorf("--from %w", err))
 	}
 	return p.operate(cmd, false, long, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
+		if !f.dryRun { // otherwise a script would take a misspelled FEEDBOX_PROCESSOR for a replay
+			if err := p.requireLeases(ctx, cfg, o, false); err != nil {
+				return err
+			}
+		}
 		bar := console.NewProgress(p.errOut, "reading the change feed", -1)
 		plan, err := o.PlanReplay(ctx, from, f.window, bar.Add)
 		bar.Done()

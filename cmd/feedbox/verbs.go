@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -57,6 +58,26 @@ func outputFlag(cmd *cobra.Command, f *console.Format) {
 // yesFlag adds --yes.
 func yesFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVar(yes, "yes", false, "skip the confirmation")
+}
+
+// filled is a flag that must not be blank, because the value may be an unset variable of a script. Without the
+// flag a command has another target: the relay instead of a consumer, or everything instead of a key.
+type filled string
+
+func (f *filled) Set(text string) error {
+	if strings.TrimSpace(text) == "" {
+		return errors.New("it is blank: give a value, or leave out the flag")
+	}
+	*f = filled(text)
+	return nil
+}
+
+func (f *filled) String() string { return string(*f) }
+func (*filled) Type() string     { return "string" }
+
+// filledFlag adds a flag that must not be blank.
+func filledFlag(cmd *cobra.Command, into *string, name, help string) {
+	cmd.Flags().Var((*filled)(into), name, help)
 }
 
 // parseWhen parses a time in RFC 3339, or an age such as 2h.

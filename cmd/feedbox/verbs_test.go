@@ -23,6 +23,7 @@ import (
 	"feedbox/domain/fault"
 	"feedbox/infrastructure/emulator/cosmosemu"
 	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/console"
 	"feedbox/infrastructure/relay/relayport"
 )
@@ -287,5 +288,57 @@ func TestPrintedBodiesAreNotAltered(t *testing.T) {
 			t.Errorf("%q: %v, %q", body, err, &out)
 		}
 		out.Reset()
+	}
+}
+
+// Without leases, or where none covers the keys, nothing measures a lag.
+func TestLagThatNothingMeasuresIsNotZero(t *testing.T) {
+	range1 := rangeView{Lease: "a", Known: true, Behind: new(int64(3)), Oldest: new(1.0)}
+	for _, c := range []struct {
+		v    lagView
+		want []string
+	}{
+		{lagView{}, []string{"  lag not known\n", "no relay has started"}},
+		{lagView{Ranges: []rangeView{range1}, Behind: 3, Oldest: 1}, []string{"  3 behind, oldest 1s\n"}},
+		{lagView{Ranges: []rangeView{range1}, Behind: 3, Oldest: 1, Uncovered: []string{"1F-2F"}}, []string{
+			"  at least 3 behind, oldest 1s, not known in 1F-2F\n", "no lease covers 1F-2F: their events are not sent\n", "next: feedbox leases ls --container orders\n",
+		}},
+		{lagView{Ranges: []rangeView{range1, {Lease: "b"}}, Behind: 3, Oldest: 1, Unknown: 1}, []string{"  at least 3 behind, oldest 1s, not known in 1 ranges\n"}},
+		{lagView{Ranges: []rangeView{{Lease: "b"}}, Unknown: 1, Uncovered: []string{"1F-2F"}}, []string{"  lag not known\n", "no lease covers 1F-2F"}},
+	} {
+		var out strings.Builder
+		p := &program{out: &out, errOut: io.Discard, container: "orders"}
+		if err := p.showTick(c.v, nil, &config.Relay{Processor: "feedbox"}, lagFlags{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%q is missing in:\n%s", want, out.String())
+			}
+		}
+	}
+}
+
+// An unset variable of a script must not choose another target: the events of the relay instead of those of a
+// consumer, or all instead of those of a key.
+func TestBlankNamesAreRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"parked", "retry", "--all", "--yes", "--consumer", ""},
+		{"parked", "skip", "k", "--event", "e", "--note", "n", "--consumer="},
+		{"deadletters", "discard", "--all", "--note", "n", "--yes", "--consumer", " "},
+		{"leases", "pause", "--all", "--yes", "--container", ""},
+		{"events", "--key", ""},
+		{"events", "--id", ""},
+		{"events", "--action", ""},
+		{"events", "--state", ""},
+		{"deadletters", "ls", "--reason", ""},
+	} {
+		var errOut strings.Builder
+		code := run(t.Context(), args, nil, io.Discard, &errOut, []string{
+			"FEEDBOX_COSMOS_ENDPOINT=https://contoso.documents.azure.com", "FEEDBOX_COSMOS_KEY=a2V5", "FEEDBOX_COSMOS_PREFERRED_REGIONS=,",
+		}) // the last one is refused, so that no command connects
+		if code != exitUsage || !strings.Contains(errOut.String(), "is blank") {
+			t.Errorf("%q: exit code %d: %s", args, code, errOut.String())
+		}
 	}
 }

@@ -84,13 +84,10 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 		return ok
 	}
 	process := cmp.Or(d.Process, ProcessRelay)
-	unusable := o.store.Doctor.Examine(process, step)
+	unusable := Unusable{}
+	maps.Copy(unusable, o.store.Doctor.Examine(process, step))
 	if process == ProcessAPI {
 		return // the API does not use the broker
-	}
-	unusable = maps.Clone(unusable)
-	if unusable == nil {
-		unusable = Unusable{}
 	}
 	step(func(ctx context.Context) []Finding { return o.examineAccess(ctx, unusable) })
 	use := func(examine Examination, check string, parts ...Part) {
@@ -103,6 +100,9 @@ func (o *Operator) Diagnose(ctx context.Context, d DoctorOptions) {
 	use(func(ctx context.Context) []Finding { return o.examineLeases(ctx, d.Management) }, "leases", PartFeed, PartLeases)
 	use(o.examineOwner, "owner of parked events", PartParked)
 	use(o.examineLeaseSets, "other lease sets", PartFeed, PartLeases)
+	if o.store.LeasesOf != nil {
+		use(o.examineFormer, formerCheck, PartParked)
+	}
 	use(o.examineParked, "parked", PartParked)
 	if o.broker != nil {
 		o.broker.Doctor.Examine(step, d.Management, o.resendSpan())

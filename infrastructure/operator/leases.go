@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -25,9 +26,11 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 	case len(leases) == 0:
 		return []Finding{Fine(check, "none yet of processor %s", o.cfg.Processor).Is(FindingWarning, "start a relay: feedbox relay")}
 	}
+	gaps := Uncovered(leases)
+	leases = slices.DeleteFunc(leases, func(l changefeed.Lease) bool { return l.State == changefeed.LeasePending }) // a part of one that is being split
 	free := 0
 	for _, l := range leases {
-		if l.State == changefeed.LeaseLive && l.Owner == "" {
+		if l.Owner == "" {
 			free++
 		}
 	}
@@ -46,7 +49,7 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 		f = Fine(check, "%d of %d have a silent owner, for up to %s: %s", silent, len(leases), longest.Round(time.Second), strings.Join(owners, ", ")).
 			Is(FindingWarning, "if that relay has died, another takes its leases when they expire; see that one runs")
 	}
-	if gaps := Uncovered(leases); len(gaps) > 0 {
+	if len(gaps) > 0 {
 		f = Fine(check, "no lease covers %v", gaps).Is(FindingFailed, "a running relay repairs this within a minute; if not, restart it")
 	} else if free > 0 {
 		f = Fine(check, "%d of %d have no owner", free, len(leases)).Is(FindingWarning, "start a relay, or wait until one takes them over")
@@ -90,25 +93,27 @@ const (
 // broker's duplicate window.
 func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	const check = "unsent events"
-	lags, err := o.Lags(ctx)
+	measured, err := o.Measure(ctx)
 	if err != nil {
 		return o.described(check, err).Is(FindingUnknown, o.cfg.Command("feedbox lag"))
 	}
-	var oldest time.Duration
-	var behind int64
-	for _, l := range lags {
-		if !l.Known {
-			return Fine(check, "the lag of %s is unknown: %s", changefeed.LeaseName(l.ID), l.Error).Is(FindingUnknown, o.cfg.Command("feedbox lag"))
+	for _, r := range measured.Ranges {
+		if !r.Lag.Known && r.State != changefeed.LeasePending {
+			reason := cmp.Or(r.Lag.Error, "it is being split") // then nobody reads it
+			return Fine(check, "the lag of %s is unknown: %s", changefeed.LeaseName(r.ID), reason).Is(FindingUnknown, o.cfg.Command("feedbox lag"))
 		}
-		oldest, behind = max(oldest, l.Age), behind+l.Transactions
 	}
+	if len(measured.Uncovered) > 0 {
+		return Fine(check, "no lease covers %v, so nothing measures the lag there", measured.Uncovered).Is(FindingUnknown, o.cfg.Command("feedbox leases ls"))
+	}
+	oldest := measured.Oldest
 	var window Window
 	if oldest >= slowDelivery && o.broker != nil { // judgeAge compares older events only
 		ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 		defer cancel()
 		window = o.broker.Doctor.Window(ctx, management)
 	}
-	return o.judgeAge(Fine(check, "%d transactions behind, the oldest %s old; events live %s", behind, oldest.Round(time.Second), o.cfg.EventTTL), oldest, window)
+	return o.judgeAge(Fine(check, "%d transactions behind, the oldest %s old; events live %s", measured.Behind, oldest.Round(time.Second), o.cfg.EventTTL), oldest, window)
 }
 
 func (w Window) String() string {

@@ -307,6 +307,79 @@ func TestDoctorShowsRangesThatAreNotHealthy(t *testing.T) {
 	}
 }
 
+// addLease stores a lease of the processor feedbox, written now.
+func addLease(t *testing.T, o *Operator, from, to, owner, properties string) {
+	t.Helper()
+	id := fmt.Sprintf("feedboxmemory_db_coll..%s-%s", from, to)
+	body := fmt.Appendf(nil, `{"id":%q,"version":1,"LeaseToken":"%s-%s","FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":%q,"ContinuationToken":"\"0\"","timestamp":%q,"properties":{%s}}`,
+		id, from, to, from, to, owner, time.Now().Format(time.RFC3339Nano), properties)
+	if _, err := o.store.Leases.Create(t.Context(), changefeed.Record{ID: id, Body: body}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nobody measures the lag of a range that is being split, or of one without a lease. If the relays have ended
+// meanwhile, nobody sends its events either.
+func TestDoctorDoesNotTakeAnUnmeasuredLagForNone(t *testing.T) {
+	split := newSharedStore(t)
+	addLease(t, split, "", "FF", "", `"expiry":"20000","state":"split"`)
+	addLease(t, split, "", "1F", "", `"state":"pending"`)
+	addLease(t, split, "1F", "FF", "", `"state":"pending"`)
+	gap := newSharedStore(t)
+	addLease(t, gap, "", "1F", "relay", `"expiry":"20000"`)
+	name := changefeed.LeaseName("feedboxmemory_db_coll..-FF")
+	for _, c := range []struct {
+		o    *Operator
+		want []string
+	}{
+		{split, []string{"leases warning: 1 of 1 have no owner; ", "unsent events unknown: the lag of " + name + " is unknown: it is being split; feedbox lag"}},
+		{gap, []string{"leases failed: no lease covers [1F-FF]; ", "unsent events unknown: no lease covers [1F-FF], so nothing measures the lag there; feedbox leases ls"}},
+	} {
+		got := texts(c.o.examineLeases(t.Context(), ""))
+		for _, want := range c.want {
+			if !strings.Contains(got, want) {
+				t.Errorf("%q is missing in:\n%s", want, got)
+			}
+		}
+	}
+}
+
+// Events of a container that was removed from the configuration too early wait for nobody.
+func TestDoctorReportsFormerContainersWithUnsentEvents(t *testing.T) {
+	o := newSharedStore(t)
+	orders := newSharedStore(t)
+	feed := memfeed.New(nil)
+	feed.Put(memfeed.Document{Key: "k", ID: "e"})
+	of := func(entry string) (*changefeed.Operator, error) {
+		if entry != "orders/orders-leases/orders-parked" {
+			return nil, fmt.Errorf("%s: %w", entry, changefeed.ErrNotFound)
+		}
+		return changefeed.NewOperator(feed, orders.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"}), nil
+	}
+	o.store.LeasesOf = of
+	if err := errors.Join(o.store.Claim(t.Context(), "feedbox"), o.store.RecordOthers(t.Context(), []string{"orders/orders-leases/orders-parked", "deleted/l/p"})); err != nil {
+		t.Fatal(err)
+	}
+	want := func(when, wanted string) {
+		t.Helper()
+		if got := texts(o.examineFormer(t.Context())); got != wanted {
+			t.Errorf("%s: %q, want %q", when, got, wanted)
+		}
+	}
+	want("without leases", "")
+	addLease(t, orders, "", "FF", "", "")
+	const warning = "former containers warning: orders: 1 transactions behind, and no relay reads it; add orders/orders-leases/orders-parked to FEEDBOX_RELAY_CONTAINERS until its events are sent; if they are not needed, delete its leases"
+	want("removed", warning)
+	o.cfg.More = []string{"orders/orders-leases/orders-parked"}
+	want("configured", "")
+	o.cfg.More = nil
+	orders = newSharedStore(t)
+	addLease(t, orders, "", "FF", "relay-2", `"expiry":"20000"`)
+	want("read by relays with another configuration", "")
+	o.store.LeasesOf = func(string) (*changefeed.Operator, error) { return nil, errors.New("no reply") }
+	want("silent", "former containers unknown: orders: no reply; \nformer containers unknown: deleted: no reply; ")
+}
+
 func isShardsError(err error) bool {
 	_, ok := errors.AsType[*relayport.ShardsError](err)
 	return ok

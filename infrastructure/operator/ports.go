@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"feedbox/application/relay"
+	"feedbox/changefeed"
 	"feedbox/infrastructure/relay/relayport"
 )
 
@@ -23,6 +24,9 @@ type Store struct {
 	Doctor StoreDoctor
 	// ParkedDecoder decodes the documents of ParkedOf. Default: they cannot be edited.
 	ParkedDecoder relay.Decoder
+	// LeasesOf returns the leases of the processor in a container that is not configured any more, by its entry of
+	// FEEDBOX_RELAY_CONTAINERS. Default: there is one container.
+	LeasesOf func(entry string) (*changefeed.Operator, error)
 	// Close ends the connections that were opened. Default: none to end.
 	Close func()
 }

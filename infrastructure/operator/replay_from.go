@@ -55,7 +55,8 @@ func (o *Operator) RequireAnyStart() error {
 }
 
 // PlanReplay reads the documents between from and the checkpoint of each lease. It omits a
-// lease whose checkpoint is before from, because moving it there would skip unsent events. It
+// lease whose checkpoint is before from, because moving it there would skip unsent events, and one
+// that is being split, because no owner reads its requests. Both are in the plan with their reasons. It
 // calls progress with the number of documents read.
 func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]Resend, error) {
 	if err := o.RequireAnyStart(); err != nil {
@@ -67,12 +68,14 @@ func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.D
 	}
 	var plan []Resend
 	for _, l := range leases {
-		if l.State != changefeed.LeaseLive {
+		if l.State == changefeed.LeasePending {
 			continue
 		}
 		r := Resend{Lease: l.Token, Owner: l.Owner}
 		changed := time.Unix(l.ChangeTime, 0)
 		switch {
+		case l.State == changefeed.LeaseSplit:
+			r.Left = "is being split; repeat this when its parts have owners"
 		case l.ChangeTime == 0:
 			r.Left = "nothing was handled yet"
 		case !changed.After(from): // unsent events may be as old
@@ -165,7 +168,7 @@ func (o *Operator) PlanRestart(ctx context.Context, window time.Duration, progre
 	}
 	var plan []Resend
 	for _, l := range leases {
-		if l.State != changefeed.LeaseLive || len(ids) > 0 && !slices.Contains(ids, l.ID) {
+		if l.State == changefeed.LeasePending || len(ids) > 0 && !slices.Contains(ids, l.ID) {
 			continue
 		}
 		r := Resend{Lease: l.Token, Owner: l.Owner}

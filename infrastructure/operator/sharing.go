@@ -133,3 +133,49 @@ func (o *Operator) examineLeaseSets(ctx context.Context) (found []Finding) {
 	}
 	return found
 }
+
+// examineFormer finds containers that relays have read and that are not configured any more, although they have
+// unsent events. It reports nothing if there are none.
+func (o *Operator) examineFormer(ctx context.Context) (found []Finding) {
+	if o.store.LeasesOf == nil {
+		return nil
+	}
+	entries, err := o.store.Others(ctx)
+	if err != nil {
+		return []Finding{o.described(formerCheck, err).Is(FindingUnknown, "")}
+	}
+	for _, entry := range entries {
+		container, _, _ := strings.Cut(entry, "/")
+		if slices.Contains(o.cfg.More, entry) {
+			continue
+		}
+		var lags []changefeed.RangeLag
+		former, err := o.store.LeasesOf(entry)
+		if err == nil {
+			lags, err = former.Lag(ctx)
+		}
+		if errors.Is(err, changefeed.ErrNotFound) { // it was deleted
+			continue
+		}
+		var behind int64
+		for _, l := range lags {
+			if behind += l.Transactions; !l.Known && err == nil {
+				err = fmt.Errorf("the lag of %s is unknown: %s", changefeed.LeaseName(l.ID), l.Error)
+			}
+		}
+		// Relays with another configuration may read it.
+		owned := slices.ContainsFunc(lags, func(l changefeed.RangeLag) bool { return l.Owner != "" && o.Silence(l.Lease, time.Now()) == 0 })
+		switch {
+		case err != nil:
+			f := o.described(formerCheck, err)
+			f.Detail = container + ": " + f.Detail
+			found = append(found, f.Is(FindingUnknown, ""))
+		case behind > 0 && !owned:
+			found = append(found, Fine(formerCheck, "%s: %d transactions behind, and no relay reads it", container, behind).
+				Is(FindingWarning, "add "+entry+" to FEEDBOX_RELAY_CONTAINERS until its events are sent; if they are not needed, delete its leases"))
+		}
+	}
+	return found
+}
+
+const formerCheck = "former containers"

@@ -18,6 +18,8 @@ type Snapshot struct {
 	Behind  int64
 	Oldest  time.Duration
 	Unknown int
+	// Uncovered has the parts of the key space without a lease, whose events nobody reads.
+	Uncovered []string
 	// Level is how close the oldest is to its expiry.
 	Level relay.Level
 }
@@ -56,7 +58,7 @@ func (o *Operator) Measure(ctx context.Context) (Snapshot, error) {
 // NewSnapshot returns the snapshot of ranges whose lag was measured after a time, by the id of the
 // lease. The lag of a lease that is not in lags is unknown.
 func (o *Operator) NewSnapshot(at time.Time, leases []changefeed.Lease, paused bool, lags map[string]changefeed.RangeLag) Snapshot {
-	s := Snapshot{At: at}
+	s := Snapshot{At: at, Uncovered: Uncovered(leases)}
 	for _, l := range leases {
 		r := Range{Lease: l, Lag: lags[l.ID], Silent: o.Silence(l, time.Now()), Paused: paused}
 		switch {
@@ -98,13 +100,12 @@ func (o *Operator) Lags(ctx context.Context) ([]changefeed.RangeLag, error) {
 // the lag of a range is unknown, no lease covers it, or there are no leases yet, so that nothing was handled.
 func (s Snapshot) Handled() time.Time {
 	handled := s.At
-	leases := make([]changefeed.Lease, len(s.Ranges))
 	for i := range s.Ranges {
-		if leases[i] = s.Ranges[i].Lease; leases[i].State == changefeed.LeaseSplit { // its children have no lag yet
+		if s.Ranges[i].State == changefeed.LeaseSplit { // its children have no lag yet
 			return time.Time{}
 		}
 	}
-	if s.Unknown > 0 || len(leases) == 0 || len(Uncovered(leases)) > 0 {
+	if s.Unknown > 0 || len(s.Ranges) == 0 || len(s.Uncovered) > 0 {
 		return time.Time{}
 	}
 	for i := range s.Ranges {

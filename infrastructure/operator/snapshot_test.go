@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -213,6 +214,24 @@ func TestPlanOfAReplayEndsWithTheTransactionOfTheCheckpoint(t *testing.T) {
 	})
 }
 
+// A range that is being split has no owner to rewind it. Its events must not look as if there were none.
+func TestPlanOfAReplayNamesRangesThatAreBeingSplit(t *testing.T) {
+	o := newSharedStore(t)
+	feed := memfeed.New(nil)
+	o.store.Feed, o.store.Decoder = feed, every{}
+	feed.Put(memfeed.Document{Key: "k", ID: "e"})
+	addLease(t, o, "", "FF", "", `"state":"split"`)
+	addLease(t, o, "", "1F", "", `"state":"pending"`)
+	plan, err := o.PlanReplay(t.Context(), time.Now().Add(-time.Hour), time.Hour, func(int) {})
+	if err != nil || len(plan) != 1 || plan[0].Lease != "-FF" || plan[0].Events != 0 || !strings.Contains(plan[0].Left, "is being split") {
+		t.Errorf("replay: %+v, %v; want the range that is being split, with the reason for which it is left out", plan, err)
+	}
+	// A restart waits for the parts.
+	if plan, err = o.PlanRestart(t.Context(), time.Hour, func(int) {}); err != nil || len(plan) != 1 || plan[0].Events != 1 {
+		t.Errorf("restart: %+v, %v; want the event of the range that is being split", plan, err)
+	}
+}
+
 // withoutBeginning is a feed that can be read from positions only.
 type withoutBeginning struct{ changefeed.Feed }
 
@@ -286,8 +305,12 @@ func TestNothingIsProvedOfARangeWithoutALease(t *testing.T) {
 	if s := o.NewSnapshot(time.Now(), []changefeed.Lease{left, right}, false, lags); s.Handled().IsZero() {
 		t.Error("two ranges that cover everything and have no lag: nothing counts as handled")
 	}
-	if handled := o.NewSnapshot(time.Now(), []changefeed.Lease{left}, false, lags).Handled(); !handled.IsZero() {
+	s := o.NewSnapshot(time.Now(), []changefeed.Lease{left}, false, lags)
+	if handled := s.Handled(); !handled.IsZero() {
 		t.Errorf("no lease covers 1F-FF, and all before %s counts as handled", handled)
+	}
+	if !slices.Equal(s.Uncovered, []string{"1F-FF"}) {
+		t.Errorf("uncovered are %v, want 1F-FF", s.Uncovered)
 	}
 }
 

@@ -144,13 +144,19 @@ func start(s config.Start) changefeed.Start {
 	}
 }
 
-// runRelay verifies the stores before a relay acquires its first lease.
-func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, p Params, all relays, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
+// runRelay verifies the stores before a relay acquires its first lease, and records in the first one which others
+// it reads.
+func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, p Params, all relays, stores []relayport.Store, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
 	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, AllowedHosts: allowedHosts(cfg.AllowedHosts, cfg.OpsListen, false), Dependencies: dependencies(needs), Ready: func(context.Context) error {
 		return all.ready()
 	}})
 	runOps(lc, down, log, ops, p.Sockets)
 	lc.Append(fx.StartHook(all.verify))
+	lc.Append(fx.StartHook(func(ctx context.Context) {
+		if err := stores[0].RecordOthers(ctx, cfg.More); err != nil { // no reason to send nothing
+			log.WarnContext(ctx, "containers not recorded: feedbox doctor does not report one that is removed later", "error", err)
+		}
+	}))
 	background(lc, down, log, "relay", all.run)
 	lc.Append(fx.StopHook(ops.Drain))
 }

@@ -3,12 +3,15 @@ package wiring
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/tracing"
 	"go.uber.org/fx"
 
 	"feedbox/application/mediator"
+	"feedbox/changefeed"
+	"feedbox/changefeed/cosmosfeed"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/process/telemetry"
@@ -73,5 +76,10 @@ func (cosmosStore) open(p Params, cfg *config.Relay, u use) (operator.Store, err
 		Database: cfg.Cosmos.Database, Data: cfg.Cosmos.Container, Leases: cfg.Cosmos.Leases, Parked: cfg.Cosmos.Parked,
 		Contract: o.Contract, AllVersions: cfg.Feed == config.FeedVersions, Account: o.Account,
 	})
-	return operator.Store{Store: store, Doctor: doctor.New(cfg.Cosmos, o)}, err
+	return operator.Store{Store: store, Doctor: doctor.New(cfg.Cosmos, o), LeasesOf: func(entry string) (*changefeed.Operator, error) {
+		names := append(strings.Split(entry, "/"), "", "")
+		feed, err1 := cosmosfeed.NewFeed(o.Client, cfg.Cosmos.Database, names[0])
+		leases, err2 := cosmosfeed.NewLeaseStore(o.Client, cfg.Cosmos.Database, names[1])
+		return changefeed.NewOperator(feed, leases, &changefeed.OperatorOptions{Processor: cfg.Processor}), errors.Join(err1, err2)
+	}}, err
 }

@@ -59,6 +59,7 @@ var kubernetesPlaceChecks = []check{
 			{apiYAML, "        prometheus.io/scrape: \"true\"\n", ""},
 			{monitoring + "pod-monitor.yaml", "values: [feedbox-api, feedbox-relay]", "values: [feedbox-api]"},
 			{monitoring + "pod-monitor.yaml", "port: ops", "port: http"},
+			{monitoring + "pod-monitor.yaml", "regex: container", "regex: pod"},
 			{monitoring + "kustomization.yaml", "  - rules.yaml\n", ""},
 		},
 	},
@@ -158,12 +159,22 @@ func spread(w *world, report func(string, ...any)) {
 	})
 }
 
-const monitoring = kubernetes + "monitoring/"
+const (
+	monitoring = kubernetes + "monitoring/"
+	rulesYAML  = monitoring + "rules.yaml"
+)
 
 func scraping(w *world, report func(string, ...any)) {
 	m := at(manifest(w, monitoring+"pod-monitor.yaml", "PodMonitor", report), "spec")
 	want(report, "the port that is scraped", at(m, "podMetricsEndpoints", 0, "port"), any("ops"))
 	want(report, "the path that is scraped", at(m, "podMetricsEndpoints", 0, "path"), any("/metrics"))
+	// The operator gives each target the label container, and Prometheus then renames that of a metric. The rules
+	// distinguish the containers of a relay by the label of the metric.
+	if strings.Contains(w.texts[rulesYAML], "by (container") && !slices.ContainsFunc(list(at(m, "podMetricsEndpoints", 0, "relabelings")), func(r any) bool {
+		return at(r, "action") == "labeldrop" && at(r, "regex") == "container"
+	}) {
+		report("the label container of the pods replaces that of the metrics, by which the rules group")
+	}
 	var apps []string
 	for _, v := range list(at(m, "selector", "matchExpressions", 0, "values")) {
 		apps = append(apps, text(v))

@@ -23,6 +23,7 @@ import (
 
 	"feedbox/infrastructure/emulator/busemu"
 	"feedbox/infrastructure/emulator/cosmosemu"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/wiring"
 	"feedbox/tests/infra/bicep"
@@ -281,6 +282,48 @@ func TestTheServiceWorksWithTheDeployedRights(t *testing.T) {
 			}
 		}
 		t.Logf("the %s used %v", name, slices.Sorted(maps.Keys(used)))
+	}
+}
+
+// TestDoctorReportsARemovedContainer removes a container from the relay before its event was sent. The relay's
+// own rights are enough to find it.
+func TestDoctorReportsARemovedContainer(t *testing.T) {
+	t.Parallel()
+	a := deployHere(t)
+	const full = `{"firstName":"A","lastName":"B","email":"a@contoso.com","description":"d","companyName":"C"}`
+	orders := a.runAPIOf(t, "orders")
+	t.Run("the relay reads all containers", func(t *testing.T) {
+		a.run(t, "relay", a.gate("relay"))
+		call(t, http.MethodPost, orders, full, http.StatusCreated)
+		testkit.Eventually(t, time.Minute, "the event of orders arrives", func() bool {
+			c, err := a.bus.Counters("contacts")
+			return err == nil && c.Accepted == 1
+		})
+	})
+	call(t, http.MethodPost, orders, full, http.StatusCreated)
+	for remaining, want := range map[string]string{
+		"FEEDBOX_RELAY_CONTAINERS=": "former containers warning: orders: 1 transactions behind, and no relay reads it", "": "",
+	} {
+		cfg, err := config.LoadRelay(append(a.environ("relay"), strings.Fields(remaining)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := wiring.Operator(cfg, surroundings(a.gate("relay"), wiring.Sockets{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		o.Diagnose(t.Context(), operator.DoctorOptions{Found: func(f operator.Finding) {
+			if f.Check == "former containers" {
+				got = append(got, fmt.Sprintf("%s %s: %s", f.Check, f.Status, f.Detail))
+			}
+		}})
+		if err := o.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if strings.Join(got, "\n") != want {
+			t.Errorf("with %q: %q, want %q", remaining, got, want)
+		}
 	}
 }
 

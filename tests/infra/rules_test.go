@@ -33,12 +33,14 @@ const (
 	inWindow = `outbox_resent_age_seconds_bucket{instance="a",le="600"}`
 	lost     = `outbox_lease_transitions_total{instance="a",kind="lost"}`
 	expired  = `outbox_events_expired_total{instance="a"}`
+	absences = `outbox_range_absences_total{instance="a"}`
 	dead     = `outbox_consumer_dead_lettered_total{instance="a",messaging_destination_name="contacts",messaging_destination_subscription_name="billing"}`
 	kept     = `outbox_consumer_parked_total{instance="a",messaging_destination_name="contacts",messaging_destination_subscription_name="billing"}`
 	gaps     = `outbox_consumer_gaps_total{instance="a",messaging_destination_name="contacts"}` // of a queue
 
 	acceptsNothing = "sends are tried and the broker accepts nothing; run feedbox doctor for the cause"
 	beyondWindow   = "events older than the default duplicate window of 10 minutes were sent again: consumers may see them twice"
+	readTooLate    = "a range was not read for longer than FEEDBOX_EVENT_TTL, so events may have expired unsent; consumers must read the contacts themselves"
 	noRelay        = "no relay owns a lease, so no event is sent"
 )
 
@@ -57,6 +59,11 @@ var alertCases = []alertCase{
 	{alert: "FeedboxEventsExpired", at: "6m", series: []string{expired, "_x10 1x10"}, fires: "events expired before they were sent; consumers must read the contacts themselves", labels: map[string]string{"instance": "a"}}, // the first page after a long stop
 	{alert: "FeedboxEventsExpired", at: "30m", series: []string{expired, "0x10 1x90"}},
 	{alert: "FeedboxEventsExpired", at: "30m", series: []string{expired, "_x10 1x90"}},
+	{alert: "FeedboxRangeReadTooLate", at: "21m", series: []string{absences, "0x40 1x10"}, fires: readTooLate},
+	{alert: "FeedboxRangeReadTooLate", at: "6m", series: []string{absences, "_x10 1x10"}, fires: readTooLate}, // acquired before the first scrape
+	{alert: "FeedboxRangeReadTooLate", at: "6m", series: []string{`outbox_range_absences_total{container="data"}`, "_x10 0x10", `outbox_range_absences_total{container="orders"}`, "_x10 1x10"}, fires: strings.Replace(readTooLate, "a range", "a range of container orders", 1), labels: map[string]string{"container": "orders"}},
+	{alert: "FeedboxRangeReadTooLate", at: "30m", series: []string{absences, "0x10 1x90"}},
+	{alert: "FeedboxRangeReadTooLate", at: "30m", series: []string{absences, "_x10 1x90"}},
 
 	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "2x20"}, fires: "2 contacts are parked; run feedbox parked ls"},
 	{alert: "FeedboxKeysParked", at: "6m", series: []string{`outbox_parked_keys{instance="a"}`, "0x20"}},
@@ -120,8 +127,6 @@ func buckets(name, below, bound string) []string {
 	return []string{name + `{le="` + below + `"}`, "0x40", name + `{le="` + bound + `"}`, "0+10x40", name + `{le="+Inf"}`, "0+10x40"}
 }
 
-const rulesFile = "bicep/kubernetes/monitoring/rules.yaml"
-
 // promRules is the part of rules.yaml that the cases depend on.
 type promRules struct {
 	Spec struct {
@@ -169,6 +174,8 @@ func TestAlertRules(t *testing.T) {
 		{old: "increase(outbox_consumer_dead_lettered_total[15m])", new: "increase(outbox_consumer_gaps_total[15m])"},
 		{old: "or (outbox_events_expired_total unless outbox_events_expired_total offset 10m) > 0"},
 		{old: " unless outbox_events_expired_total offset 10m"},
+		{old: "or sum by (container) (outbox_range_absences_total unless outbox_range_absences_total offset 10m) > 0"},
+		{old: " unless outbox_range_absences_total offset 10m"},
 		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_dead_lettered_total unless outbox_consumer_dead_lettered_total offset 15m) > 0"},
 		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_parked_total unless outbox_consumer_parked_total offset 15m) > 0"},
 		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_gaps_total unless outbox_consumer_gaps_total offset 15m) > 0"},
@@ -186,7 +193,7 @@ func TestAlertRules(t *testing.T) {
 
 func readRules(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root, rulesFile))
+	text, err := os.ReadFile(filepath.Join(root, rulesYAML))
 	if err != nil {
 		t.Fatal(err)
 	}

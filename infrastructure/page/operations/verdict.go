@@ -90,6 +90,8 @@ func trouble(p Overview, ttl, window time.Duration) verdict {
 		return verdict{State: "busy", Words: "No relay has started yet.", Start: true}
 	case count[operator.Expired]+count[operator.Free] == n:
 		return verdict{State: "bad", Words: "No relay runs: all ranges are without a live owner, " + waiting + ".", Next: "members"}
+	case len(s.Uncovered) > 0:
+		return verdict{State: "bad", Words: fmt.Sprintf("No lease covers %s: its events are not sent.", strings.Join(s.Uncovered, ", ")), Next: "doctor"}
 	case storeKnown && !storeUp:
 		return verdict{State: "bad", Words: "The relays do not reach " + store + cause(operator.Unread) + ".", Next: "doctor"}
 	case brokerKnown && !brokerUp:
@@ -198,7 +200,7 @@ func way(p Overview) []station {
 			if one, _ := r.Condition(p.Snapshot.At); c == "none" || slices.Index(operator.Conditions(), one) < slices.Index(operator.Conditions(), c) {
 				c, state = one, stateOf(one)
 			}
-			if r.Owner != "" {
+			if r.Owner != "" && r.Silent == 0 {
 				owners[r.Owner] = true
 			}
 		}

@@ -58,6 +58,7 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 		{"paused", "busy", "Paused by an operator: 1,336 changes wait.", []change{paused, parked}},
 		{"paused with unknown lag", "busy", "how many changes wait is not known", []change{paused, unknownLag}},
 		{"a paused range", "busy", "1 of 2 ranges are paused", []change{first(func(r *operator.Range) { r.Request.Paused = true })}},
+		{"a part without a lease", "bad", "No lease covers 1F-2F: its events are not sent.", []change{func(p *Overview) { p.Snapshot.Uncovered = []string{"1F-2F"} }, parked}},
 		{"unread", "bad", "1 of 2 ranges are not read: silent", []change{first(func(r *operator.Range) { r.Health, r.Error = changefeed.Unread, "silent" })}},
 		{"retrying", "warn", "1 of 2 ranges retry since 16:58 UTC: topic", []change{retrying}},
 		{"held", "warn", "The store holds 1 of 2 ranges back for 1 min 6 s", []change{first(func(r *operator.Range) { r.Lag.Withheld, r.Lag.Age = 1, 66*time.Second })}},
@@ -130,6 +131,17 @@ func TestConsumersAreNotKnownBeforeTheSecondReading(t *testing.T) {
 		if got := way(p)[4]; got.Words != want {
 			t.Errorf("%+v: %+v, want %q", c, got, want)
 		}
+	}
+}
+
+// The owner of a lease may have died. It must not count as running.
+func TestSilentRelaysAreNotRunning(t *testing.T) {
+	now := Source{At: time.Now(), Tried: time.Now()}
+	p := Overview{Ranges: now, rates: unknownRates(), Snapshot: operator.Snapshot{At: time.Now(), Ranges: []operator.Range{
+		{Lease: changefeed.Lease{Owner: "dead", Expiry: time.Minute}, Silent: time.Hour}, {Lease: changefeed.Lease{Owner: "alive", Expiry: time.Minute}},
+	}}}
+	if got := way(p)[2]; got.Figure != "1 running" {
+		t.Errorf("%+v, want 1 running", got)
 	}
 }
 

@@ -29,6 +29,7 @@ type Metrics struct {
 	expired    metric.Int64Counter
 	retries    metric.Int64Counter
 	unread     metric.Int64Counter // once a minute for each range that is not read
+	absences   metric.Int64Counter // ranges that were not read for longer than the event TTL
 	leases     metric.Int64UpDownCounter
 	moves      metric.Int64Counter
 	readTook   metric.Float64Histogram
@@ -79,6 +80,7 @@ func NewMetrics(meters metric.MeterProvider, container, system, destination stri
 	count(&m.expired, "outbox.events.expired", "{event}", "events that expired before they were sent")
 	count(&m.retries, "outbox.send.retries", "{retry}", "pauses of all sends because the broker accepted nothing")
 	count(&m.unread, "outbox.range.unread", "{report}", "reports of ranges that are not read, about one a minute for each")
+	count(&m.absences, "outbox.range.absences", "{absence}", "ranges that no relay had read for longer than the event TTL when this relay acquired them; their events may have expired unsent")
 	count(&m.moves, "outbox.lease.transitions", "{transition}", "changes of ownership seen by this relay")
 	seconds(&m.readTook, "outbox.feed.read.duration", "one page of the change feed", secondBuckets)
 	seconds(&m.handleTook, "outbox.handle.duration", "one batch of changes, sent", secondBuckets)
@@ -108,6 +110,7 @@ func (m *Metrics) zero() {
 		c.Add(ctx, 0)
 	}
 	m.unread.Add(ctx, 0, m.container)
+	m.absences.Add(ctx, 0, m.container)
 	for _, kind := range []string{"acquired", "released", "lost"} {
 		m.moved(0, 0, kind)
 	}

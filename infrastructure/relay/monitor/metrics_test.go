@@ -287,8 +287,10 @@ func TestCountersOfAlertsAndDashboardStartAtZero(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = tel.Shutdown(context.WithoutCancel(t.Context())) })
-	if _, err := NewMetrics(tel.Meters, "", "servicebus", "contacts"); err != nil {
-		t.Fatal(err)
+	for _, container := range []string{"", "orders"} { // of a relay with one, and with several
+		if _, err := NewMetrics(tel.Meters, container, "servicebus", "contacts"); err != nil {
+			t.Fatal(err)
+		}
 	}
 	startConsumer(t, tel)
 	scrape := httptest.NewRecorder()

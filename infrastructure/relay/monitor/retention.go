@@ -52,12 +52,13 @@ func (r Retention) report(ctx context.Context) {
 	}
 }
 
-// AbsenceLog logs a range that was not read for longer than the event TTL. It cannot name the
-// expired events, because an aggregate whose first events are gone leaves no gap in the feed.
-func AbsenceLog(ttl time.Duration, now func() time.Time, log *slog.Logger) *changefeed.Observer {
+// Absences logs and counts the ranges that were not read for longer than the event TTL. It cannot name the
+// expired events, because the loss of the last events of a key may leave no gap in the feed.
+func (m *Metrics) Absences(ttl time.Duration, now func() time.Time, log *slog.Logger) *changefeed.Observer {
 	ctx := context.Background() //nolint:forbidigo // slog wants one, the processor's hooks have none
 	return &changefeed.Observer{LeaseAcquired: func(e changefeed.LeaseAcquired) {
 		if away := now().Sub(e.Written); ttl > 0 && e.Continuation != "" && !e.Written.IsZero() && away > ttl {
+			m.absences.Add(ctx, 1, m.container)
 			log.ErrorContext(ctx, "range not read for longer than the event TTL; events may have expired unsent",
 				"lease", changefeed.LeaseName(e.Lease), "absence", away.Round(time.Second), "event_ttl", ttl)
 		}

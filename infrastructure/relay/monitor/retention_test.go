@@ -9,14 +9,17 @@ import (
 	"testing/synctest"
 	"time"
 
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 )
 
-// A relay that comes back after events have expired says so, even if all events of a
-// contact are gone and nothing in the feed tells of them.
-func TestAbsenceLongerThanEventTTLIsLogged(t *testing.T) {
+// A relay that comes back after events have expired reports it in the log and in a counter, even if all
+// events of a contact are gone and nothing in the feed shows that they existed.
+func TestAbsenceLongerThanEventTTLIsReported(t *testing.T) {
 	const ttl = time.Hour
 	for _, c := range []struct {
 		away time.Duration
@@ -26,15 +29,43 @@ func TestAbsenceLongerThanEventTTLIsLogged(t *testing.T) {
 			var log bytes.Buffer
 			logger := slog.New(slog.NewTextHandler(&log, nil))
 			feed, leases := memfeed.New(nil), memstore.New(nil)
+			reader := sdkmetric.NewManualReader()
+			m, err := NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), "orders", "servicebus", "contacts")
+			if err != nil {
+				t.Fatal(err)
+			}
 			for range 2 {
-				startProcessor(t, feed, leases, AbsenceLog(ttl, time.Now, logger))
+				startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger))
 				time.Sleep(c.away)
 			}
 			if got := strings.Contains(log.String(), "level=ERROR"); got != c.want {
 				t.Errorf("away for %v of %v: reported %t\n%s", c.away, ttl, got, log.String())
 			}
+			if got, want := absencesOf(t, reader, "orders"), map[bool]int64{true: 1}[c.want]; got != want {
+				t.Errorf("away for %v of %v: counted %d absences, want %d", c.away, ttl, got, want)
+			}
 		})
 	}
+}
+
+// absencesOf returns the absences of the ranges of a container, -1 without a series.
+func absencesOf(t *testing.T, reader sdkmetric.Reader, container string) int64 {
+	t.Helper()
+	var all metricdata.ResourceMetrics
+	if err := reader.Collect(t.Context(), &all); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all.ScopeMetrics[0].Metrics {
+		if m.Name != "outbox.range.absences" {
+			continue
+		}
+		for _, p := range m.Data.(metricdata.Sum[int64]).DataPoints {
+			if named, _ := p.Attributes.Value("container"); named.AsString() == container {
+				return p.Value
+			}
+		}
+	}
+	return -1
 }
 
 // startProcessor reads feed for a minute.

@@ -30,6 +30,9 @@ import (
 // topics, where their events overtake those that consumers have not handled yet. So a relay with
 // another list refuses to start, until an operator has followed the procedure and adopts the list.
 // A marker without a list is that of a broker without shards.
+//
+// The marker of the first container also has the other containers that relays have read. One that is removed
+// from the configuration before its events were sent would otherwise be known to nobody.
 
 // ownerID is the id of the marker. No lease has it, because the ids of leases contain a dot.
 const ownerID = "$owner"
@@ -43,6 +46,7 @@ type owner struct {
 	Type      string    `json:"type"`
 	Processor string    `json:"processor"`
 	Shards    []string  `json:"shards,omitempty"`
+	Others    []string  `json:"others,omitempty"` // entries of FEEDBOX_RELAY_CONTAINERS
 	At        time.Time `json:"at"`
 }
 
@@ -102,7 +106,7 @@ func (s *Store) Claim(ctx context.Context, processor string, shards ...string) e
 		case known.Processor != "":
 			return nil
 		}
-		if err := s.writeOwner(ctx, processor, shards, ""); !errors.Is(err, changefeed.ErrExists) {
+		if err := s.writeOwner(ctx, owner{Processor: processor, Shards: shards}, ""); !errors.Is(err, changefeed.ErrExists) {
 			return err
 		}
 	}
@@ -119,7 +123,29 @@ func (s *Store) Adopt(ctx context.Context, processor string, shards ...string) (
 	if damaged := errors.Is(err, ErrDamagedOwner); err != nil && !damaged || !damaged && known.Processor == processor && slices.Equal(known.Shards, shards) {
 		return known.Processor, err
 	}
-	return known.Processor, s.writeOwner(ctx, processor, shards, etag)
+	return known.Processor, s.writeOwner(ctx, owner{Processor: processor, Shards: shards, Others: known.Others}, etag)
+}
+
+// RecordOthers adds other containers to those that relays have read. The parked events must be claimed.
+func (s *Store) RecordOthers(ctx context.Context, others []string) error {
+	for range claimTries {
+		known, etag, err := s.readOwner(ctx)
+		added := slices.DeleteFunc(slices.Clone(others), func(o string) bool { return slices.Contains(known.Others, o) })
+		if err != nil || len(added) == 0 || etag == "" {
+			return err
+		}
+		known.Others = append(known.Others, added...)
+		if err := s.writeOwner(ctx, known, etag); !errors.Is(err, changefeed.ErrETagMismatch) {
+			return err
+		}
+	}
+	return fault.New(fault.Unavailable, "store_unavailable", "other relays write the marker of the parked events at the same time; try again")
+}
+
+// Others returns the other containers that relays have read.
+func (s *Store) Others(ctx context.Context) ([]string, error) {
+	known, _, err := s.readOwner(ctx)
+	return known.Others, err
 }
 
 // Owner returns the processor that owns the parked events, "" if none has claimed them.
@@ -147,8 +173,9 @@ func (s *Store) readOwner(ctx context.Context) (o owner, etag string, err error)
 }
 
 // writeOwner creates the marker, or replaces the one with an ETag.
-func (s *Store) writeOwner(ctx context.Context, processor string, shards []string, etag string) error {
-	body, err := json.Marshal(owner{ID: ownerID, Type: "owner", Processor: processor, Shards: shards, At: time.Now().UTC()})
+func (s *Store) writeOwner(ctx context.Context, o owner, etag string) error {
+	o.ID, o.Type, o.At = ownerID, "owner", time.Now().UTC()
+	body, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("encode the owner of the parked events: %w", err)
 	}

@@ -40,6 +40,25 @@ func TestParkedEventsBelongToOneProcessor(t *testing.T) {
 	}
 }
 
+// A container stays recorded when the configuration no longer names it, also after an adoption.
+func TestContainersThatRelaysHaveReadStayRecorded(t *testing.T) {
+	t.Parallel()
+	s := &relayport.Store{Name: "memory", Markers: memstore.New(nil)}
+	ctx := t.Context()
+	if err := errors.Join(s.Claim(ctx, "one"), s.RecordOthers(ctx, []string{"a/l/p", "b/l/p"}), s.RecordOthers(ctx, nil), s.RecordOthers(ctx, []string{"b/l/p", "c/l/p"})); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Adopt(ctx, "two", "shard"); err != nil {
+		t.Fatal(err)
+	}
+	if others, err := s.Others(ctx); strings.Join(others, " ") != "a/l/p b/l/p c/l/p" || err != nil {
+		t.Errorf("recorded are %v, %v", others, err)
+	}
+	if err := errors.Join(s.Claim(ctx, "two", "shard"), (&relayport.Store{}).RecordOthers(ctx, []string{"a/l/p"})); err != nil {
+		t.Error(err)
+	}
+}
+
 // Of two processors that start at the same time one is refused.
 func TestOneOfTwoClaimsAtOnceIsRefused(t *testing.T) {
 	t.Parallel()

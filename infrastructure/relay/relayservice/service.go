@@ -104,7 +104,7 @@ func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*chang
 		DeadLetter:   h.Park,
 		WaitLimit:    o.WaitLimit,
 		Observer: changefeed.JoinObservers(h.Observe(), s.health.Observer(), metrics.Observer(),
-			monitor.AbsenceLog(o.EventTTL, time.Now, o.Logger), monitor.ProcessorLog(o.Logger), o.Observer),
+			metrics.Absences(o.EventTTL, time.Now, o.Logger), monitor.ProcessorLog(o.Logger), o.Observer),
 	})
 }
 
