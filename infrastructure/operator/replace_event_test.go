@@ -83,6 +83,9 @@ func TestParkedEventOfAConsumerIsReplaced(t *testing.T) {
 	if g, err := lot.Gate(t.Context(), "k"); err != nil || g.Intent != nil {
 		t.Fatalf("a refused replacement left %+v, %v", g, err)
 	}
+	if found, err := o.ParkedKey(t.Context(), "nosuch", 1); !fault.Is(err, fault.NotFound) {
+		t.Errorf("a key that is not parked: %+v, %v", found, err)
+	}
 	lot.before = func() { park(3, `{"id":"e3","key":"k","sequence":3}`) }
 	g, err := o.ReplaceParked(t.Context(), "k", "e2", []byte(good), read.Version, intent)
 	if err != nil || g.Intent == nil || g.Intent.By != "ann" || g.Intent.At.IsZero() || g.Events != 3 {

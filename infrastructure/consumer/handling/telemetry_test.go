@@ -161,6 +161,10 @@ func TestRepeatedFailureIsLoggedOnceAMinute(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		r.ReceivedAgain(t.Context(), "contacts", 150)
+		for range 2 {
+			r.Log.WarnContext(t.Context(), "slow")
+			r.Log.InfoContext(t.Context(), "drained") // a state, not a failure
+		}
 		var got []string
 		for text := range strings.Lines(out.String()) {
 			var line struct {
@@ -176,6 +180,7 @@ func TestRepeatedFailureIsLoggedOnceAMinute(t *testing.T) {
 		want := []string{
 			"0s receiving failed unreachable 0 1", "1m0s receiving failed unreachable 59 61",
 			"1m30s receiving failed unknown 0 91", "2m30s receiving again  0 150",
+			"2m30s slow  0 0", "2m30s drained  0 0", "2m30s drained  0 0",
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("lines (-want +got):\n%s", diff)

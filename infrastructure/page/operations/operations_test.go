@@ -225,6 +225,18 @@ func TestFirstViewAfterAPauseShowsTheStateOfNow(t *testing.T) {
 	})
 }
 
+func TestConditionOfOneRangeIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		port := crowd(3, 0)
+		port.leases[1].Health = changefeed.Stopped
+		get := serve(t, port)
+		get("/ranges") // waits for the first read
+		if body := get("/"); !strings.Contains(body, ">1 stopped<") || !strings.Contains(body, ">2 healthy<") {
+			t.Errorf("conditions are missing in\n%s", body)
+		}
+	})
+}
+
 // A key without stored events has no state.
 func TestUnknownKeyDoesNotFlow(t *testing.T) {
 	port := crowd(1, 0)
@@ -542,6 +554,31 @@ type drained struct {
 
 func (d drained) ParkedKey(context.Context, string, int) (operator.ParkedKey, error) {
 	return operator.ParkedKey{Gate: relay.Gate{Key: "k", Version: "2"}, Line: d.line}, nil
+}
+
+// parkedAs is a port whose key k is parked with a version of its gate.
+type parkedAs struct {
+	*acting
+	version string
+}
+
+func (p parkedAs) ParkedKey(context.Context, string, int) (operator.ParkedKey, error) {
+	return operator.ParkedKey{Gate: relay.Gate{Key: "k", Version: p.version, Events: 1}, Line: []relay.ParkedEvent{{ID: "e1"}}}, nil
+}
+
+// Another person may have acted on the key since the preview was read.
+func TestPreviewOfASkipBelongsToAVersionOfItsGate(t *testing.T) {
+	stamps := map[string]bool{}
+	for _, version := range []string{"1", "2", "2"} {
+		stamp := regexp.MustCompile(`name="stamp" value="([^"]+)"`).FindStringSubmatch(serve(t, parkedAs{&acting{fake: crowd(1, 1)}, version})("/parked/skip?key=k&event=e1"))
+		if stamp == nil {
+			t.Fatal("the preview has no stamp")
+		}
+		stamps[stamp[1]] = true
+	}
+	if len(stamps) != 2 {
+		t.Errorf("stamps of two versions: %v", stamps)
+	}
 }
 
 // The preview of a skip shows no other event than the one that is skipped.
