@@ -30,9 +30,9 @@ func (p *playing) playScript(ctx context.Context, engine *playground.Engine, out
 	case err != nil:
 		return err
 	case state.Acked == 0: // otherwise a script that observed nothing would pass
-		return fmt.Errorf("nothing is proven: no change was acknowledged (%d of unknown outcome, %d rejected); correct what the log above reports, or give a longer --pause", state.Unknown, state.Rejected)
+		return fmt.Errorf("nothing is proven: no change was acknowledged (%d of unknown outcome, %d rejected); see the log above for the cause, or give a longer --pause", state.Unknown, state.Rejected)
 	case state.Arrived == 0:
-		return fmt.Errorf("nothing is proven: %d changes were acknowledged, and none of their events arrived; correct what the log above reports", state.Acked)
+		return fmt.Errorf("nothing is proven: %d changes were acknowledged, and none of their events arrived; see the log above for the cause", state.Acked)
 	}
 	return nil
 }

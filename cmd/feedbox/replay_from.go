@@ -22,7 +22,7 @@ func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 		return usage(cmd, fmt.Errorf("--from %w", err))
 	}
 	return p.operate(cmd, false, long, func(ctx context.Context, cfg *config.Relay, o *operator.Operator) error {
-		if !f.dryRun { // otherwise a script would take a misspelled FEEDBOX_PROCESSOR for a replay
+		if !f.dryRun { // otherwise a script would treat a misspelled FEEDBOX_PROCESSOR as a replay
 			if err := p.requireLeases(ctx, cfg, o, false); err != nil {
 				return err
 			}
@@ -32,6 +32,9 @@ func (p *program) replayFrom(cmd *cobra.Command, f replayFlags) error {
 		bar.Done()
 		if err != nil {
 			return err
+		}
+		if len(plan) == 0 && !f.dryRun { // a pause may remain without leases
+			return fault.New(fault.NotFound, "no_leases", "there are no leases of processor "+cfg.Processor+", so nothing was rewound")
 		}
 		v, rewind := sumReplay(plan)
 		v.From, v.Window, v.DryRun = console.Time(from), f.window.String(), f.dryRun

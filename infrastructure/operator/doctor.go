@@ -58,7 +58,7 @@ type DoctorOptions struct {
 }
 
 // Unexamined reports checks as unknown, because they depend on another one that failed. They are shown,
-// because a reader of the findings would take a missing check for a healthy one.
+// because a reader of the findings would treat a missing check as a healthy one.
 func Unexamined(failed string, checks ...string) Examination {
 	return func(context.Context) (found []Finding) {
 		for _, check := range checks {

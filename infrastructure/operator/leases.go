@@ -27,14 +27,20 @@ func (o *Operator) examineLeases(ctx context.Context, management string) []Findi
 		return []Finding{Fine(check, "none yet of processor %s", o.cfg.Processor).Is(FindingWarning, "start a relay: feedbox relay")}
 	}
 	gaps := Uncovered(leases)
-	leases = slices.DeleteFunc(leases, func(l changefeed.Lease) bool { return l.State == changefeed.LeasePending }) // a part of one that is being split
-	free := 0
+	leases = withoutParts(leases)
+	free, splits := 0, 0
 	for _, l := range leases {
-		if l.Owner == "" {
+		switch isSplit := l.State == changefeed.LeaseSplit; {
+		case isSplit && time.Since(l.Timestamp) <= splitTime:
+			splits++
+		case l.Owner == "":
 			free++
 		}
 	}
 	f := Fine(check, "%d, all owned", len(leases))
+	if splits > 0 {
+		f = Fine(check, "%d, of which %d are being split, the others owned", len(leases), splits)
+	}
 	var owners []string
 	silent, longest := 0, time.Duration(0)
 	for _, l := range leases {
@@ -97,9 +103,10 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 	if err != nil {
 		return o.described(check, err).Is(FindingUnknown, o.cfg.Command("feedbox lag"))
 	}
+	splits := slices.ContainsFunc(measured.Ranges, func(r Range) bool { return r.State == changefeed.LeaseSplit })
 	for _, r := range measured.Ranges {
-		if !r.Lag.Known && r.State != changefeed.LeasePending {
-			reason := cmp.Or(r.Lag.Error, "it is being split") // then nobody reads it
+		if isPart := splits && r.State == changefeed.LeasePending; !r.Lag.Known && !isPart {
+			reason := cmp.Or(r.Lag.Error, "it is being split") // then it has no reader
 			return Fine(check, "the lag of %s is unknown: %s", changefeed.LeaseName(r.ID), reason).Is(FindingUnknown, o.cfg.Command("feedbox lag"))
 		}
 	}
@@ -114,6 +121,18 @@ func (o *Operator) examineAge(ctx context.Context, management string) Finding {
 		window = o.broker.Doctor.Window(ctx, management)
 	}
 	return o.judgeAge(Fine(check, "%d transactions behind, the oldest %s old; events live %s", measured.Behind, oldest.Round(time.Second), o.cfg.EventTTL), oldest, window)
+}
+
+// splitTime is the time in which a running relay completes a split. Meanwhile its lease has no owner.
+const splitTime = time.Minute
+
+// withoutParts returns leases without the parts of ranges that are being split, which are covered by the leases
+// of those.
+func withoutParts(leases []changefeed.Lease) []changefeed.Lease {
+	if !slices.ContainsFunc(leases, func(l changefeed.Lease) bool { return l.State == changefeed.LeaseSplit }) {
+		return leases
+	}
+	return slices.DeleteFunc(leases, func(l changefeed.Lease) bool { return l.State == changefeed.LeasePending })
 }
 
 func (w Window) String() string {

@@ -163,16 +163,16 @@ func (o *Operator) examineFormer(ctx context.Context) (found []Finding) {
 				err = fmt.Errorf("the lag of %s is unknown: %s", changefeed.LeaseName(l.ID), l.Error)
 			}
 		}
-		// Relays with another configuration may read it.
+		// No warning if it has a live owner, because relays with another configuration may read it.
 		owned := slices.ContainsFunc(lags, func(l changefeed.RangeLag) bool { return l.Owner != "" && o.Silence(l.Lease, time.Now()) == 0 })
 		switch {
 		case err != nil:
 			f := o.described(formerCheck, err)
 			f.Detail = container + ": " + f.Detail
-			found = append(found, f.Is(FindingUnknown, ""))
+			found = append(found, f.Is(FindingUnknown, "let this identity read it, or ignore this if its events were sent before it was removed"))
 		case behind > 0 && !owned:
-			found = append(found, Fine(formerCheck, "%s: %d transactions behind, and no relay reads it", container, behind).
-				Is(FindingWarning, "add "+entry+" to FEEDBOX_RELAY_CONTAINERS until its events are sent; if they are not needed, delete its leases"))
+			found = append(found, Fine(formerCheck, "%s: %d transactions behind, and no relay of this processor reads it", container, behind).
+				Is(FindingWarning, "add "+entry+" to FEEDBOX_RELAY_CONTAINERS until its events are sent; if another processor sends them, or they are not needed, delete the leases of this one"))
 		}
 	}
 	return found

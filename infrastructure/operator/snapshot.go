@@ -18,7 +18,7 @@ type Snapshot struct {
 	Behind  int64
 	Oldest  time.Duration
 	Unknown int
-	// Uncovered has the parts of the key space without a lease, whose events nobody reads.
+	// Uncovered has the parts of the key space without a lease, whose events no relay reads.
 	Uncovered []string
 	// Level is how close the oldest is to its expiry.
 	Level relay.Level

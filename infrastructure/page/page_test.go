@@ -159,6 +159,21 @@ func TestConfirmedActRunsAndIsLogged(t *testing.T) {
 	}
 }
 
+// The process, which may be a relay, continues.
+func TestPanicOfAnActIsItsFailure(t *testing.T) {
+	s := newSite(t, func(o *page.Options) {
+		o.Sections[0].Acts[0].Do = func(context.Context, *page.Order) error { panic("no such range") }
+	})
+	form := s.filled(t, "/ops/set?to=5")
+	if status, body := s.do(t, http.MethodPost, "/ops/set", form, "Sec-Fetch-Site", "same-origin", "Origin", s.URL); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	s.page.Close() // waits for the act
+	if text := s.record.String(); !strings.Contains(text, "operator act failed") || !strings.Contains(text, "bug in this program: no such range") {
+		t.Errorf("the log: %s", text)
+	}
+}
+
 func TestUnknownActIsRefusedWithTheReason(t *testing.T) {
 	if status, body := newSite(t, nil).get(t, "/ops/acts/nosuch"); status != http.StatusNotFound || !strings.Contains(body, "It belongs to an earlier process, or is too old.") || !strings.Contains(body, "The log has the record of all acts.") {
 		t.Errorf("%d %s", status, body)

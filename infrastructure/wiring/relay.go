@@ -144,8 +144,11 @@ func start(s config.Start) changefeed.Start {
 	}
 }
 
-// runRelay verifies the stores before a relay acquires its first lease, and records in the first one which others
-// it reads.
+// recordTimeout bounds the record of the containers that a relay reads.
+const recordTimeout = 3 * time.Second
+
+// runRelay verifies the stores before a relay acquires its first lease, and lists the other
+// containers in the first one.
 func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, p Params, all relays, stores []relayport.Store, needs monitor.Dependencies, t *telemetry.Telemetry, log *slog.Logger) {
 	ops := httpapi.NewOps(&httpapi.OpsOptions{Metrics: t.Metrics, AllowedHosts: allowedHosts(cfg.AllowedHosts, cfg.OpsListen, false), Dependencies: dependencies(needs), Ready: func(context.Context) error {
 		return all.ready()
@@ -153,6 +156,11 @@ func runRelay(lc fx.Lifecycle, down fx.Shutdowner, cfg *config.Relay, p Params, 
 	runOps(lc, down, log, ops, p.Sockets)
 	lc.Append(fx.StartHook(all.verify))
 	lc.Append(fx.StartHook(func(ctx context.Context) {
+		if len(cfg.More) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(ctx, recordTimeout) // all hooks share the time of the start
+		defer cancel()
 		if err := stores[0].RecordOthers(ctx, cfg.More); err != nil { // no reason to send nothing
 			log.WarnContext(ctx, "containers not recorded: feedbox doctor does not report one that is removed later", "error", err)
 		}

@@ -302,7 +302,7 @@ func TestDoctorReportsARemovedContainer(t *testing.T) {
 	})
 	call(t, http.MethodPost, orders, full, http.StatusCreated)
 	for remaining, want := range map[string]string{
-		"FEEDBOX_RELAY_CONTAINERS=": "former containers warning: orders: 1 transactions behind, and no relay reads it", "": "",
+		"FEEDBOX_RELAY_CONTAINERS=": "former containers warning: orders: 1 transactions behind, and no relay of this processor reads it", "": "",
 	} {
 		cfg, err := config.LoadRelay(append(a.environ("relay"), strings.Fields(remaining)...))
 		if err != nil {

@@ -59,6 +59,7 @@ var alertCases = []alertCase{
 	{alert: "FeedboxEventsExpired", at: "6m", series: []string{expired, "_x10 1x10"}, fires: "events expired before they were sent; consumers must read the contacts themselves", labels: map[string]string{"instance": "a"}}, // the first page after a long stop
 	{alert: "FeedboxEventsExpired", at: "30m", series: []string{expired, "0x10 1x90"}},
 	{alert: "FeedboxEventsExpired", at: "30m", series: []string{expired, "_x10 1x90"}},
+	{alert: "FeedboxEventsExpired", at: "33m", series: []string{expired, "1x20 _x40 1x30"}}, // not scraped for 20 minutes
 	{alert: "FeedboxRangeReadTooLate", at: "21m", series: []string{absences, "0x40 1x10"}, fires: readTooLate},
 	{alert: "FeedboxRangeReadTooLate", at: "6m", series: []string{absences, "_x10 1x10"}, fires: readTooLate}, // acquired before the first scrape
 	{alert: "FeedboxRangeReadTooLate", at: "6m", series: []string{`outbox_range_absences_total{container="data"}`, "_x10 0x10", `outbox_range_absences_total{container="orders"}`, "_x10 1x10"}, fires: strings.Replace(readTooLate, "a range", "a range of container orders", 1), labels: map[string]string{"container": "orders"}},
@@ -105,6 +106,7 @@ var alertCases = []alertCase{
 	{alert: "FeedboxConsumerDeadLetters", at: "6m", series: []string{dead, "_x10 1x30"}, fires: "a consumer of contacts billing dead-lettered events; its log has their reasons", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}}, // the first event after a restart
 	{alert: "FeedboxConsumerDeadLetters", at: "30m", series: []string{dead, "0x10 1x90"}},
 	{alert: "FeedboxConsumerDeadLetters", at: "30m", series: []string{dead, "_x10 1x90"}},
+	{alert: "FeedboxConsumerDeadLetters", at: "38m", series: []string{dead, "1x20 _x40 1x60"}},
 	{alert: "FeedboxConsumerParked", at: "21m", series: []string{kept, "0x40 1x30", dead, "0x70"}, fires: "a consumer of contacts billing parked events, and their keys wait; run feedbox parked ls with --consumer", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
 	{alert: "FeedboxConsumerParked", at: "6m", series: []string{kept, "_x10 1x30"}, fires: "a consumer of contacts billing parked events, and their keys wait; run feedbox parked ls with --consumer", labels: map[string]string{"messaging_destination_name": "contacts", "messaging_destination_subscription_name": "billing"}},
 	{alert: "FeedboxConsumerParked", at: "30m", series: []string{kept, "0x10 1x90"}},
@@ -172,13 +174,14 @@ func TestAlertRules(t *testing.T) {
 		{old: "(outbox_range_unread_total[5m])) >= 2", new: "(outbox_range_unread_total[5m])) > 0"},
 		{old: `"401|403"`, new: `"401"`},
 		{old: "increase(outbox_consumer_dead_lettered_total[15m])", new: "increase(outbox_consumer_gaps_total[15m])"},
-		{old: "or (outbox_events_expired_total unless outbox_events_expired_total offset 10m) > 0"},
-		{old: " unless outbox_events_expired_total offset 10m"},
-		{old: "or sum by (container) (outbox_range_absences_total unless outbox_range_absences_total offset 10m) > 0"},
-		{old: " unless outbox_range_absences_total offset 10m"},
-		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_dead_lettered_total unless outbox_consumer_dead_lettered_total offset 15m) > 0"},
-		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_parked_total unless outbox_consumer_parked_total offset 15m) > 0"},
-		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_gaps_total unless outbox_consumer_gaps_total offset 15m) > 0"},
+		{old: "or (outbox_events_expired_total unless last_over_time(outbox_events_expired_total[1h] offset 10m)) > 0"},
+		{old: " unless last_over_time(outbox_events_expired_total[1h] offset 10m)"},
+		{old: "last_over_time(outbox_events_expired_total[1h] offset 10m)", new: "outbox_events_expired_total offset 10m"},
+		{old: "or sum by (container) (outbox_range_absences_total unless last_over_time(outbox_range_absences_total[1h] offset 10m)) > 0"},
+		{old: " unless last_over_time(outbox_range_absences_total[1h] offset 10m)"},
+		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_dead_lettered_total unless last_over_time(outbox_consumer_dead_lettered_total[1h] offset 15m)) > 0"},
+		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_parked_total unless last_over_time(outbox_consumer_parked_total[1h] offset 15m)) > 0"},
+		{old: "or sum by (messaging_destination_name, messaging_destination_subscription_name) (outbox_consumer_gaps_total unless last_over_time(outbox_consumer_gaps_total[1h] offset 15m)) > 0"},
 		{old: "increase(outbox_consumer_parked_total[15m])", new: "increase(outbox_consumer_dead_lettered_total[15m])"},
 	}
 	for _, mistake := range mistakes[:testenv.Sample(t, 3, len(mistakes))] {

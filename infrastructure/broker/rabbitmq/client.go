@@ -186,8 +186,8 @@ func (c *Client) dialMember(ctx context.Context, url string) (*session, error) {
 		if err == nil {
 			_ = s.Close()
 		}
-		err = context.Cause(ctx) // the client library says that it was refused, whatever ended the handshake
-	case errors.Is(err, amqp.ErrVhost): // the same; a broker that refuses a virtual host says so
+		err = context.Cause(ctx) // because the library reports a refusal for any end of the handshake
+	case errors.Is(err, amqp.ErrVhost): // also for a lost socket; it passes on the reply of a broker that refuses the virtual host
 		err = fmt.Errorf("open the virtual host: %w", amqp.ErrClosed)
 	}
 	if err != nil {

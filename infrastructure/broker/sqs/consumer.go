@@ -158,7 +158,7 @@ func advise(err error) handling.Advice {
 	case "access_denied", "key_denied":
 		a.Next = "permit the identity to receive, delete and change the visibility of messages of the queue, and to use its KMS key"
 	case "credential":
-		a.Next = "renew the credentials, and compare the clock of this machine: a request expires after minutes"
+		a.Next = "renew the credentials, or correct the role and its trust policy, and compare the clock of this machine: a request expires after minutes"
 	}
 	return a
 }

@@ -57,7 +57,7 @@ func ruleFor(code string, senderFault bool) publish.Rule {
 // such as STS. It has a code, but the request was not sent, so it says nothing about a message.
 func isCredential(err error) bool {
 	if _, replied := errors.AsType[*smithyhttp.ResponseError](err); !replied {
-		_, ok := errors.AsType[smithy.APIError](err) // of an endpoint for credentials, whose client is no other operation
+		_, ok := errors.AsType[smithy.APIError](err) // of an endpoint for credentials, whose client returns no OperationError
 		return ok
 	}
 	request, ok := errors.AsType[*smithy.OperationError](err)

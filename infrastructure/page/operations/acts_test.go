@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"feedbox/application/relay"
@@ -240,24 +241,26 @@ func TestActOnAllOfNoRangesIsRefused(t *testing.T) {
 
 // A preview shows the ranges, their owner and their backlog, and that a backlog is not known.
 func TestPreviewsOfLeaseCommandsShowTheRanges(t *testing.T) {
-	port := crowd(2, 0)
-	get := serve(t, port)
-	get("/ranges") // waits for the first read
-	facts := regexp.MustCompile(`<dt>([^<]*)</dt><dd>([^<]*)</dd>`)
-	for query, want := range map[string]string{
-		"all":                                   "ranges: 2, waiting now: 4",
-		changefeed.LeaseName(port.leases[1].ID): "range: 00000001-00000002, owner: relay-1, condition: healthy, behind: 2",
-	} {
-		for _, command := range []string{"pause", "resume", "release", "retry", "restart"} {
-			var got []string
-			for _, m := range facts.FindAllStringSubmatch(get("/ranges/"+command+"?lease="+query), -1) {
-				got = append(got, m[1]+": "+m[2])
-			}
-			if text := strings.Join(got, ", "); text != want {
-				t.Errorf("%s of %s: %q, want %q", command, query, text, want)
+	synctest.Test(t, func(t *testing.T) {
+		port := crowd(2, 0)
+		get := serve(t, port)
+		get("/ranges") // waits for the first read
+		facts := regexp.MustCompile(`<dt>([^<]*)</dt><dd>([^<]*)</dd>`)
+		for query, want := range map[string]string{
+			"all":                                   "ranges: 2, waiting now: 4",
+			changefeed.LeaseName(port.leases[1].ID): "range: 00000001-00000002, owner: relay-1, condition: healthy, behind: 2",
+		} {
+			for _, command := range []string{"pause", "resume", "release", "retry", "restart"} {
+				var got []string
+				for _, m := range facts.FindAllStringSubmatch(get("/ranges/"+command+"?lease="+query), -1) {
+					got = append(got, m[1]+": "+m[2])
+				}
+				if text := strings.Join(got, ", "); text != want {
+					t.Errorf("%s of %s: %q, want %q", command, query, text, want)
+				}
 			}
 		}
-	}
+	})
 }
 
 // The request was carried out, whatever happened to the key after it.

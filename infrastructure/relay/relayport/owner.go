@@ -32,7 +32,7 @@ import (
 // A marker without a list is that of a broker without shards.
 //
 // The marker of the first container also has the other containers that relays have read. One that is removed
-// from the configuration before its events were sent would otherwise be known to nobody.
+// from the configuration before its events were sent would otherwise not be known any more.
 
 // ownerID is the id of the marker. No lease has it, because the ids of leases contain a dot.
 const ownerID = "$owner"

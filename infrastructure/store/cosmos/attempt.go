@@ -40,9 +40,10 @@ func (o outcome) mayBeOwn(ops []operation, unknown bool) bool {
 }
 
 // transient reports whether the attempt was refused for a reason that passes. A request that
-// was never sent does not count: the SDK has tried to connect for seconds already.
+// was never sent does not count, because the SDK has tried to connect for seconds already, unless a
+// token was missing: the SDK asks for one once.
 func (o outcome) transient() bool {
-	return (fault.Is(o.err, fault.Throttled) || fault.Is(o.err, fault.Unavailable)) && !store.NeverSent(o.err)
+	return (fault.Is(o.err, fault.Throttled) || fault.Is(o.err, fault.Unavailable)) && (!store.NeverSent(o.err) || store.Tokenless(o.err))
 }
 
 // send makes one attempt: a point write for one operation, else a batch.

@@ -3,10 +3,12 @@ package cosmos_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -108,32 +110,46 @@ func TestRegionFailoverIsUnavailableNotAFailure(t *testing.T) {
 	}
 }
 
-// noToken is the credential of an identity whose service fails during its answer.
-type noToken struct{}
+// noToken is the credential of an identity whose service fails during its answer, or with a status.
+type noToken struct {
+	calls  atomic.Int64
+	status int
+}
 
-func (noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+func (n *noToken) GetToken(context.Context, policy.TokenRequestOptions) (azcore.AccessToken, error) {
+	n.calls.Add(1)
+	if n.status > 0 {
+		return azcore.AccessToken{}, fmt.Errorf("the identity service: %w", &azcore.ResponseError{StatusCode: n.status})
+	}
 	return azcore.AccessToken{}, &net.OpError{Op: "read", Err: errors.New("connection reset by the identity service")}
 }
 
-// Without a token nothing is sent. A caller who hears that the change may have been made would look for it.
+// Without a token nothing is sent. A caller that hears that the change may have been made would look for it.
 func TestChangeWithoutATokenIsNotMade(t *testing.T) {
 	t.Parallel()
 	emulator := cosmosemu.StartT(t, nil)
 	must(t, emulator.CreateContainer("contacts", cosmosemu.ContainerProps{ID: "data", PartitionKey: []string{cosmos.PartitionKeyPath}, DefaultTTL: -1}))
-	client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Credential: noToken{}, Options: azcore.ClientOptions{Transport: emulator.HTTPClient()}})
-	must(t, err)
-	t.Cleanup(client.Close)
-	container, err := client.NewContainer("contacts", "data")
-	must(t, err)
-	outbox, err := cosmos.NewOutbox(container, &cosmos.OutboxOptions{Options: cosmos.Options{Backoff: -1}})
-	must(t, err)
-	for name, b := range map[string]*cosmos.Batch{
-		"a batch":    outbox.Batch("k").Put(invoice{ID: "i1"}, "").Emit("InvoiceIssuedEvent", nil),
-		"a document": outbox.Batch("k").Put(invoice{ID: "i1"}, ""),
-	} {
-		_, err := b.Commit(t.Context())
-		if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Unavailable || f.Code != "store_unavailable" || !strings.Contains(err.Error(), "identity service") {
-			t.Errorf("%s: %v; want unavailable, nothing stored, and the cause", name, err)
+	for _, status := range []int{0, http.StatusNotFound, http.StatusPreconditionFailed, http.StatusServiceUnavailable} {
+		identity := &noToken{status: status}
+		client, err := cosmos.NewClient(cosmos.ClientConfig{Endpoint: emulator.Endpoint(), Credential: identity, Options: azcore.ClientOptions{Transport: emulator.HTTPClient()}})
+		must(t, err)
+		t.Cleanup(client.Close)
+		container, err := client.NewContainer("contacts", "data")
+		must(t, err)
+		outbox, err := cosmos.NewOutbox(container, &cosmos.OutboxOptions{Options: cosmos.Options{Backoff: -1}})
+		must(t, err)
+		for name, b := range map[string]*cosmos.Batch{
+			"a batch":    outbox.Batch("k").Put(invoice{ID: "i1"}, "").Emit("InvoiceIssuedEvent", nil),
+			"a document": outbox.Batch("k").Put(invoice{ID: "i1"}, ""),
+		} {
+			before := identity.calls.Load()
+			_, err := b.Commit(t.Context())
+			if f, ok := errors.AsType[*fault.Error](err); !ok || f.Kind != fault.Unavailable || f.Code != "store_unavailable" || !strings.Contains(err.Error(), "identity service") {
+				t.Errorf("%s, status %d: %v; want unavailable, nothing stored, and the cause", name, status, err)
+			}
+			if calls := identity.calls.Load() - before; calls < 3 {
+				t.Errorf("%s, status %d: %d requests for a token, want one per attempt, 3", name, status, calls)
+			}
 		}
 	}
 }

@@ -67,7 +67,7 @@ func AsFault(what string, err error) error {
 		return err
 	}
 	var reply *azcore.ResponseError
-	if errors.As(err, &reply) {
+	if errors.As(err, &reply) && !Tokenless(err) {
 		return StatusFault(what, reply.StatusCode, reply.RawResponse, Cause(reply))
 	}
 	if errors.Is(err, context.Canceled) {
@@ -187,7 +187,7 @@ func BeingCreated(err error) bool {
 // Ambiguous reports whether a write that ended in err may have been applied.
 func Ambiguous(err error) bool {
 	var reply *azcore.ResponseError
-	if errors.As(err, &reply) {
+	if errors.As(err, &reply) && !Tokenless(err) {
 		switch reply.StatusCode {
 		case http.StatusRequestTimeout, http.StatusInternalServerError, http.StatusBadGateway,
 			http.StatusServiceUnavailable, http.StatusGatewayTimeout:
@@ -207,13 +207,19 @@ func (e *CredentialError) Error() string { return e.Err.Error() }
 // Unwrap returns the error of the credential.
 func (e *CredentialError) Unwrap() error { return e.Err }
 
+// Tokenless reports whether err is a CredentialError. It may contain the reply of the service that the
+// credential asked, which is not that of the store.
+func Tokenless(err error) bool {
+	var credential *CredentialError
+	return errors.As(err, &credential)
+}
+
 // NeverSent reports whether err proves that the request was not sent.
 func NeverSent(err error) bool {
 	var dns *net.DNSError
 	var op *net.OpError
-	var credential *CredentialError
 	switch {
-	case errors.As(err, &dns), errors.As(err, &credential), errors.Is(err, syscall.ECONNREFUSED):
+	case errors.As(err, &dns), Tokenless(err), errors.Is(err, syscall.ECONNREFUSED):
 		return true
 	case errors.As(err, &op):
 		return op.Op == "dial"
