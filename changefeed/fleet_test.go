@@ -216,9 +216,10 @@ func TestSiblingsShareSetsThatAreSmallerThanTheFleet(t *testing.T) {
 				}}))
 			}
 		}
-		shared := func(what string, within time.Duration) {
+		// The last move may wait for one or two pauses of a minute: in 3 of 100 runs it took longer than one.
+		shared := func(what string) {
 			t.Helper()
-			eventually(t, within, what, func() bool {
+			eventually(t, 5*time.Minute, what, func() bool {
 				total := map[string]int{}
 				for i, set := range sets {
 					low, high, n := 1<<30, 0, 0
@@ -242,24 +243,24 @@ func TestSiblingsShareSetsThatAreSmallerThanTheFleet(t *testing.T) {
 			}
 		}
 		join("a")
-		shared("one host", time.Minute)
+		shared("one host")
 		join("b")
 		join("c")
-		shared("two joined", time.Minute)
+		shared("two joined")
 		for _, h := range hosts["b"] {
 			h.crash()
 		}
 		delete(hosts, "b")
-		shared("one crashed", time.Minute)
+		shared("one crashed")
 		join("d")
-		shared("another joined", time.Minute)
+		shared("another joined")
 		var leave sync.WaitGroup
 		for _, h := range hosts["a"] {
 			leave.Go(h.stop)
 		}
 		leave.Wait()
 		delete(hosts, "a")
-		shared("one left", time.Minute)
+		shared("one left")
 		if n := moves.Load(); n > 50 {
 			t.Errorf("%d acquisitions of 9 leases, want fewer", n)
 		}
