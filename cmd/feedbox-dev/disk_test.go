@@ -58,6 +58,21 @@ func TestDiskFailureEndsTheProcess(t *testing.T) {
 	}
 }
 
+// startDev runs feedbox-dev in this process until the test ends, and returns once it is ready.
+func startDev(t *testing.T, opts *options, environ ...string) *endpoints {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, environ) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return awaitReady(t, opts.readyFile)
+}
+
 // awaitReady polls for the ready file of a feedbox-dev in this process.
 func awaitReady(t *testing.T, path string) *endpoints {
 	t.Helper()

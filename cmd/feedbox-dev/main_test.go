@@ -98,16 +98,7 @@ func TestEmulatorsCreateTheNamesOfAService(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, []string{"FEEDBOX_ALLOWED_HOSTS=box.test"}) }()
-	defer func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	}()
-	e := awaitReady(t, ready)
+	e := startDev(t, opts, "FEEDBOX_ALLOWED_HOSTS=box.test")
 	credential, err := azcosmos.NewKeyCredential(e.CosmosKey)
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +112,7 @@ func TestEmulatorsCreateTheNamesOfAService(t *testing.T) {
 		cosmos.DataContainer("totals"), cosmos.ContainerSpec{ID: "orders", PartitionKeyPath: "/customerId", TTL: true})...); err != nil || e.Database != "shop" {
 		t.Errorf("database %s: %v", e.Database, err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(e.CosmosEndpoint, "/")+"/_emulator/dbs/shop/colls/data/ranges", nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, strings.TrimSuffix(e.CosmosEndpoint, "/")+"/_emulator/dbs/shop/colls/data/ranges", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

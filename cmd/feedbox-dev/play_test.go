@@ -64,18 +64,7 @@ func TestStartPageLeadsToThePlayground(t *testing.T) {
 		{nil, []string{`feedbox-dev(\.test)? --play</code>`, `href="/try"`}},
 		{[]string{"--play", "--relays", "2", "--rate", "20"}, []string{`href="/play"`, `>2 running<`, `aria-label="Accepted">\s*<span class="name">Accepted</span>\s*<span class="value">[1-9]`}},
 	} {
-		ready := filepath.Join(t.TempDir(), "ready.json")
-		opts := onFreePorts(t, append(one.flags, "--ephemeral", "--ready-file", ready)...)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, nil) }()
-		t.Cleanup(func() {
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
-		})
-		e := awaitReady(t, ready)
+		e := startDev(t, onFreePorts(t, append(one.flags, "--ephemeral", "--ready-file", filepath.Join(t.TempDir(), "ready.json"))...))
 		for _, want := range one.want {
 			text, deadline := "", time.Now().Add(time.Minute)
 			for ; !regexp.MustCompile(want).MatchString(text); time.Sleep(100 * time.Millisecond) {
@@ -169,19 +158,9 @@ func TestPlayScriptFailsIfNothingWasAcknowledged(t *testing.T) {
 func TestPlaygroundShowsUnknownBeforeAnEvent(t *testing.T) {
 	t.Parallel()
 	full := rejecting(t)
-	ready := filepath.Join(t.TempDir(), "ready.json")
-	opts := onFreePorts(t, "--play", "--relays", "1", "--ephemeral", "--ready-file", ready)
+	opts := onFreePorts(t, "--play", "--relays", "1", "--ephemeral", "--ready-file", filepath.Join(t.TempDir(), "ready.json"))
 	opts.play.tamper = func(o *playground.Options) { o.API = full.URL }
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- dev(ctx, opts, io.Discard, io.Discard, nil) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	reply, err := http.Get(awaitReady(t, ready).Page + "/play")
+	reply, err := http.Get(startDev(t, opts).Page + "/play")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,6 +97,21 @@ func TestLettersOfOneEventHaveOneResubmission(t *testing.T) {
 	}
 }
 
+// An empty list would say that no consumer has dead letters.
+func TestConsumersWithoutReadableLettersAreAnError(t *testing.T) {
+	o := New(&config.Relay{}, Store{}, &Broker{Doctor: &letterBox{}})
+	if names, err := o.ListConsumers(t.Context(), ""); err == nil {
+		t.Errorf("consumers %v without an error", names)
+	}
+	if letters, more, err := o.ReadDeadLetters(t.Context(), "billing", 1); err == nil {
+		t.Errorf("letters %v, more %t, without an error", letters, more)
+	}
+	o.cfg.Broker.Consumers = []string{"billing"}
+	if names, err := o.Consumers(t.Context(), ""); err == nil {
+		t.Errorf("consumers %v of the configuration without an error", names)
+	}
+}
+
 // Otherwise letters stay locked for minutes after a canceled command.
 func TestClaimIsReleasedAfterACancellation(t *testing.T) {
 	box := &letterBox{resubmissions: map[string]string{}}

@@ -59,6 +59,9 @@ func TestParkedEventOfAConsumerIsReplaced(t *testing.T) {
 	}
 	park(1, `{"id":"e1","key":"k","sequence":1}`)
 	park(2, `{"id":"e2","sequence":2}`)
+	if first, err := o.ReadEditable(t.Context(), "k", "e1"); err != nil || first.Trouble != "" || string(first.Document) != `{"id":"e1","key":"k","sequence":1}` {
+		t.Errorf("the first event of the key: %+v, %v", first, err)
+	}
 	read, err := o.ReadEditable(t.Context(), "k", "e2")
 	if err != nil || read.Trouble != "it has no key" || string(read.Document) != `{"id":"e2","sequence":2}` {
 		t.Fatalf("%+v, %v", read, err)
@@ -131,6 +134,39 @@ type plainDoctor struct{ StoreDoctor }
 
 // Describe implements StoreDoctor.
 func (plainDoctor) Describe(err error) string { return err.Error() }
+
+// unusableDoctor finds that no part of the store can be used.
+type unusableDoctor struct{ plainDoctor }
+
+// Examine implements StoreDoctor.
+func (unusableDoctor) Examine(_ Process, step func(Examination) bool) Unusable {
+	ok := step(func(context.Context) []Finding {
+		return []Finding{Fine("database", "no reply").Is(FindingFailed, "start it"), Fine("clock", "0 s")}
+	})
+	if ok {
+		return nil
+	}
+	return Unusable{PartFeed: "database", PartLeases: "database", PartParked: "database"}
+}
+
+// A check that is missing in the list would look like a healthy one.
+func TestDoctorShowsChecksThatCannotBeMade(t *testing.T) {
+	o := New(&config.Relay{}, Store{Doctor: unusableDoctor{}}, nil)
+	for process, checks := range map[Process][]string{
+		ProcessAPI:   nil,
+		ProcessRelay: {"read the change feed", "read the leases", "read parked events", "leases", "owner of parked events", "other lease sets", "parked"},
+	} {
+		want := []Finding{Fine("database", "no reply").Is(FindingFailed, "start it"), Fine("clock", "0 s")}
+		for _, check := range checks {
+			want = append(want, Fine(check, "not examined, because database failed").Is(FindingUnknown, "correct database first"))
+		}
+		var found []Finding
+		o.Diagnose(t.Context(), DoctorOptions{Process: process, Found: func(f Finding) { found = append(found, f) }})
+		if !reflect.DeepEqual(found, want) {
+			t.Errorf("%s: %+v, want %+v", process, found, want)
+		}
+	}
+}
 
 func TestEventOfAStoreWithoutAnEditorIsNotReplaced(t *testing.T) {
 	o, _, _ := newListed(t, "k A")

@@ -249,19 +249,22 @@ func giving(events int) func(*http.Request) (any, error) {
 	}
 }
 
-// The service counts the visibility from the arrival of a request, and its answer may be late.
+// The service counts the visibility from the arrival of a request, and its answer may be late. A message is
+// extended after half of its visibility, because each request costs.
 func TestSlowExtensionsAreInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const visibility, slow = 30 * time.Second, 4 * time.Second
 		began := time.Now()
 		var mu sync.Mutex
 		var extended time.Time // the last request with an answer
+		requests := 0
 		service := operations{"ReceiveMessage": giving(1), "ChangeMessageVisibilityBatch": func(r *http.Request) (any, error) {
 			if time.Since(began) > 10*time.Minute {
 				return wait(r, time.Hour, nil)
 			}
 			mu.Lock()
 			extended = time.Now()
+			requests++
 			mu.Unlock()
 			return wait(r, slow, map[string]any{})
 		}}
@@ -274,6 +277,9 @@ func TestSlowExtensionsAreInTime(t *testing.T) {
 			}
 			return ctx.Err()
 		})
+		if most := int(10*time.Minute/(visibility/2)) + 1; requests > most {
+			t.Errorf("%d requests in 10 minutes, want at most %d", requests, most)
+		}
 	})
 }
 

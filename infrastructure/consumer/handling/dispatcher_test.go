@@ -440,3 +440,31 @@ func (f *failing) Record(ctx context.Context, key string, m consumer.Mark) error
 	}
 	return f.Inbox.Record(ctx, key, m)
 }
+
+// A handler that ends its process leaves no error behind. Its deliveries are counted in the inbox, after as
+// many that the broker alone has counted.
+func TestDeliveriesWithoutAResultAreLimited(t *testing.T) {
+	for _, limit := range []int{0, 1, 3} {
+		calls := 0
+		k := handling.KeyProcessor{Inbox: consumer.NewMemoryInbox(0), DeliveryLimit: limit, Runner: &handling.Runner{
+			Handler: func(context.Context, *consumer.Event) error {
+				calls++
+				return errors.New("killed")
+			},
+		}}
+		if err := errors.Join(k.Init(), k.Load(t.Context(), "k")); err != nil {
+			t.Fatal(err)
+		}
+		refused := 0
+		for n := 1; n <= 10 && refused == 0; n++ {
+			out := consumer.Outcome{Event: &consumer.Event{ID: "e1", Key: "k", Sequence: 1, DeliveryCount: n}}
+			k.Process(t.Context(), &out, &handling.Progress{})
+			if dead, ok := errors.AsType[*consumer.DeadLetterError](out.Err); ok && dead.Reason == consumer.ReasonDeliveries {
+				refused = n
+			}
+		}
+		if want := 2 * limit; limit > 0 && (calls != want || refused != want+1) || limit == 0 && (calls != 10 || refused != 0) {
+			t.Errorf("limit %d: %d calls, delivery %d is refused", limit, calls, refused)
+		}
+	}
+}

@@ -127,8 +127,9 @@ func TestUnavailableDependencyIsTriedWithOneEvent(t *testing.T) {
 	var began time.Time
 	var calls, running, most atomic.Int64
 	run(t, consumer.Options{Attempts: 2, Policies: map[string]consumer.Policy{
-		"crm":  {Dependency: "crm", IsUnavailable: func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }, Timeout: 2 * time.Second},
-		"crm2": {Dependency: "crm", RetryDelayMax: 20 * time.Second},
+		"crm": {Dependency: "crm", IsUnavailable: func(err error) bool { return errors.Is(err, context.DeadlineExceeded) }, Timeout: 2 * time.Second},
+		// No policy refuses an event for what its handler calls an outage.
+		"crm2": {Dependency: "crm", RetryDelayMax: 20 * time.Second, IsRefused: func(error) bool { return true }},
 	}}, func(ctx context.Context, e *consumer.Event) error {
 		since := time.Since(began)
 		if e.Action == "none" || since > outage {

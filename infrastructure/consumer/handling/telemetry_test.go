@@ -42,6 +42,9 @@ func counts(t *testing.T, from *sdkmetric.ManualReader) map[string]int {
 				}
 			case metricdata.Histogram[float64]:
 				for _, p := range data.DataPoints {
+					if p.Sum < 0 {
+						t.Errorf("%s: the sum is %f", m.Name, p.Sum)
+					}
 					failed, _ := p.Attributes.Value("error.type")
 					read[strings.TrimSpace(m.Name+" "+failed.AsString())] += int(p.Count)
 				}

@@ -1,6 +1,8 @@
 package push
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -30,7 +33,7 @@ func bubble(t *testing.T, o Options, serve http.HandlerFunc, test func(t *testin
 			t.Fatal(err)
 		}
 		defer stop()
-		o.To, o.Transport, o.Logger = "http://receiver:80/events", transport, slog.New(slog.DiscardHandler)
+		o.To, o.Transport, o.Logger = "http://receiver:80/events", transport, cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 		s, err := New(o)
 		if err != nil {
 			t.Fatal(err)
@@ -217,9 +220,10 @@ func TestHTTP2IsUsedOverTLS(t *testing.T) {
 // attempt.
 func TestOutageIsProbedByOneKey(t *testing.T) {
 	const outage = 10 * time.Minute
+	var log bytes.Buffer
 	var mu sync.Mutex
 	down, late, inside, most := true, 0, 0, 0
-	bubble(t, Options{Attempts: 2, Policies: map[string]consumer.Policy{"impatient": {Attempts: 1, RetryDelay: 100 * time.Millisecond, RetryDelayMax: time.Second}}}, func(w http.ResponseWriter, _ *http.Request) {
+	bubble(t, Options{Attempts: 2, Logger: slog.New(slog.NewTextHandler(&log, nil)), Policies: map[string]consumer.Policy{"impatient": {Attempts: 1, RetryDelay: 100 * time.Millisecond, RetryDelayMax: time.Second}}}, func(w http.ResponseWriter, _ *http.Request) {
 		mu.Lock()
 		isDown := down
 		if inside++; isDown && time.Now().Second() > 0 {
@@ -255,6 +259,11 @@ func TestOutageIsProbedByOneKey(t *testing.T) {
 			t.Errorf("%d requests during the outage, up to %d at a time; want one every 4 to 6 s", late, most)
 		}
 	})
+	// The receiver was down for 10 minutes, and a probe begins every 6 s at most.
+	resumed := regexp.MustCompile(`push resumed: the receiver answers" paused=(9m[45]|10m)\d`).FindAllString(log.String(), -1)
+	if n := strings.Count(log.String(), "push paused: "); n != 1 || len(resumed) != 1 {
+		t.Errorf("the log of one outage:\n%s", &log)
+	}
 }
 
 // The pauses of an outage do not begin with the length of those of the outage before.
@@ -526,7 +535,7 @@ func TestWrongOptionsAreRefused(t *testing.T) {
 			t.Errorf("%+v was accepted", o)
 		}
 	}
-	for _, text := range []string{"short", "whsec_%%%", "whsec_c2hvcnQ="} {
+	for _, text := range []string{"short", "whsec_%%%", "whsec_c2hvcnQ=", "whsec_" + strings.Repeat("QUJD", 8) + "%"} {
 		if _, err := ParseSecrets(text); err == nil || strings.Contains(err.Error(), text) {
 			t.Errorf("secret %q: %v", text, err)
 		}

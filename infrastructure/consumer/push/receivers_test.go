@@ -379,6 +379,7 @@ func TestDocumentsAreAnsweredUpToTheFirstFailureOfTheirKey(t *testing.T) {
 		{1, map[string]int{"a1": 500, "b1": 404}, map[int]string{0: "500", 1: "404", 3: "accepted", 4: "accepted"}, "a1"},
 		{1, map[string]int{"a3": 409}, map[int]string{0: "accepted", 1: "accepted", 2: "accepted", 3: "accepted", 4: "accepted", 5: "refused_409"}, "a1, a2, a3"},
 		{2, nil, map[int]string{0: "accepted", 1: "accepted", 2: "accepted", 3: "accepted", 4: "accepted", 5: "accepted"}, "a1 a2, a3"},
+		{2, map[string]int{"a2": 422}, map[int]string{0: "accepted", 1: "accepted", 2: "refused_422", 3: "accepted", 4: "accepted"}, "a1 a2, a1, a2"},
 		{9, map[string]int{"a2": 422}, map[int]string{0: "accepted", 1: "accepted", 2: "refused_422", 3: "accepted", 4: "accepted"}, "a1 a2 a3, a1, a2"},
 		{9, map[string]int{"a2": 502}, map[int]string{0: "502", 1: "accepted", 3: "accepted", 4: "accepted"}, "a1 a2 a3"},
 	} {

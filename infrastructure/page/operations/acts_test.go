@@ -310,7 +310,7 @@ func TestReplayOfAKeyNeedsAllItsEvents(t *testing.T) {
 		wants []string
 		may   bool
 	}{
-		{port.plan, []string{"sends the 3 stored events of the key again", ">1, committed within its duplicate window of 10m0s<", "<dt>consumers may see twice</dt><dd>2</dd>"}, true},
+		{port.plan, []string{"sends the 3 stored events of the key again", "<dt>key</dt><dd>k</dd>", ">1, committed within its duplicate window of 10m0s<", "<dt>consumers may see twice</dt><dd>2</dd>"}, true},
 		{operator.KeyReplay{}, []string{"The key has no stored events: there is no such aggregate, or they have expired."}, false},
 		{operator.KeyReplay{Resend: port.plan.Resend, Missing: holes[:2]}, []string{"The sequences [21 22] are missing, so the events cannot be sent in order."}, false},
 		{operator.KeyReplay{Resend: port.plan.Resend, Missing: holes}, []string{"The sequences [21 22 23 24 25 26 27 28 29 30] are missing, so the events cannot be sent in order."}, false},

@@ -19,6 +19,7 @@ import (
 type fake struct {
 	operations.Port
 	leases  []changefeed.Lease
+	hosts   []changefeed.Host
 	gates   []relay.Gate
 	line    []relay.ParkedEvent
 	entries []operator.Entry // of every timeline
@@ -54,7 +55,7 @@ func (f *fake) LeaseList(context.Context) ([]changefeed.Lease, bool, error) {
 	return f.leases, false, f.err()
 }
 
-func (f *fake) Hosts(context.Context) ([]changefeed.Host, error) { return nil, nil }
+func (f *fake) Hosts(context.Context) ([]changefeed.Host, error) { return f.hosts, nil }
 
 func (f *fake) Lag(context.Context) ([]changefeed.RangeLag, error) {
 	var lags []changefeed.RangeLag

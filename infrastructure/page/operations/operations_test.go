@@ -103,6 +103,27 @@ func TestViewsOfManyRangesAndKeysAreShortAndExact(t *testing.T) {
 	}
 }
 
+// A relay that owns no range is known by its host record only.
+func TestMembersWithoutARangeAreShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		port := crowd(1, 0)
+		now := time.Now()
+		port.hosts = []changefeed.Host{
+			{Name: "relay-0", Timestamp: now, Draining: true, Expiry: time.Minute},
+			{Name: "new", Timestamp: now, Expiry: time.Minute},
+			{Name: "extra", Timestamp: now, Spare: true, Expiry: time.Minute},
+			{Name: "killed", Timestamp: now.Add(-time.Hour), Expiry: time.Minute},
+		}
+		body := serve(t, port)("/members")
+		for name, want := range map[string]string{"relay-0": "draining", "new": "waiting for ranges", "extra": "spare: no range left for it", "killed": "gone"} {
+			row := regexp.MustCompile(`(?s)<tr id="m-` + name + `">.*?</tr>`).FindString(body)
+			if !strings.Contains(row, ">"+want+"<") {
+				t.Errorf("%s is not %s: %q", name, want, row)
+			}
+		}
+	})
+}
+
 // The number of reads does not depend on the number of tabs. Without tabs there are none.
 func TestTabsShareReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -494,9 +515,28 @@ func TestRewindUsesTheTimeOfItsPreview(t *testing.T) {
 	}
 }
 
+// A rewind to the present or to the future would send nothing, and would look as if it had.
+func TestRewindNeedsATimeInThePast(t *testing.T) {
+	p, err := page.New(&page.Options{Sections: operations.New(operations.Options{Port: &acting{fake: crowd(1, 1)}}).Sections(), Actions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, ago := range []string{"0s", "-10m", "soon", ""} {
+		reply := httptest.NewRecorder()
+		p.ServeHTTP(reply, httptest.NewRequest(http.MethodGet, "http://localhost/ranges/replay?lease=all&ago="+url.QueryEscape(ago), nil))
+		if reply.Code != http.StatusBadRequest || !strings.Contains(reply.Body.String(), "is not a duration") {
+			t.Errorf("%q: %d\n%s", ago, reply.Code, reply.Body)
+		}
+	}
+}
+
 // The parked keys of consumers are shown by consumer, and acts on them go to that consumer.
 func TestParkedKeysOfConsumersAreShown(t *testing.T) {
 	of := crowd(0, 3)
+	for i := range of.gates {
+		of.gates[i].Closing.At = of.gates[i].Closing.At.Add(time.Duration(i-120) * time.Minute) // the first is the oldest
+	}
 	billing := &acting{fake: of}
 	port := crowd(1, 0)
 	port.consumers, port.consumer = []operator.ConsumerKeys{{Consumer: "billing", Gates: of.gates}}, of
@@ -504,7 +544,7 @@ func TestParkedKeysOfConsumersAreShown(t *testing.T) {
 	get := serve(t, port)
 	for path, wants := range map[string][]string{
 		"/":                        {"3 keys are parked by consumers; all others flow.", "3 by consumers"},
-		"/parked":                  {`<a href="/parked?consumer=billing">billing</a></td><td class="n">3</td><td class="n">9</td>`, "too_large (2), invalid_event (1)", "No key is parked by a relay."},
+		"/parked":                  {`<a href="/parked?consumer=billing">billing</a></td><td class="n">3</td><td class="n">9</td><td class="n">2 h</td>`, "too_large (2), invalid_event (1)", "No key is parked by a relay."},
 		"/parked?consumer=billing": {"Parked by billing", "1 to 3 of 3", `href="/parked/keys/key-00001?consumer=billing"`, `href="/parked/retry-all?consumer=billing&amp;reason=too_large"`},
 		"/parked?consumer=billing&reason=invalid_event":           {"1 to 1 of 1"},
 		"/parked/keys/key-00001?consumer=billing":                 {"by billing", `href="/parked/retry?consumer=billing&amp;key=key-00001"`, `href="/parked/skip?consumer=billing&amp;event=e1&amp;key=key-00001"`, ">handled<"},

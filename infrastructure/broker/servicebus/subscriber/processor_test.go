@@ -1,9 +1,11 @@
 package subscriber_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -64,6 +66,24 @@ func TestEventsAreHandledInParallel(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Each loss of a link that has worked is the first failure of its series, so the next pause is short.
+func TestWorkingLinkEndsASeriesOfFailures(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		var log bytes.Buffer
+		stop := d.runPlain(t, subscriber.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}, nil)
+		for n := 1; n <= 4; n++ {
+			d.enqueue(t, n, n)
+			settle(time.Minute)
+			d.cut()
+		}
+		settle(time.Minute)
+		stop()
+		if n := strings.Count(log.String(), "receiving failed"); n != 4 || strings.Count(log.String(), "failures=1\n") != n {
+			t.Errorf("%d failures:\n%s", n, &log)
+		}
+	})
 }
 
 func TestMessageLockIsRenewed(t *testing.T) {
