@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"feedbox/infrastructure/process/config"
 	"feedbox/infrastructure/relay/relayport"
@@ -20,11 +21,13 @@ type letterBox struct {
 	sent, removed []string
 	resubmissions map[string]string // by letter
 	claimed, open int
+	window        Window
+	reach         string
 }
 
-func (*letterBox) Window(context.Context, string) Window { return Window{} }
+func (b *letterBox) Window(context.Context, string) Window { return b.window }
 
-func (*letterBox) Reach(string) string { return "" }
+func (b *letterBox) Reach(string) string { return b.reach }
 
 func (b *letterBox) Claim(context.Context, string, []string) (relayport.LetterClaim, error) {
 	b.claimed++
@@ -94,6 +97,37 @@ func TestLettersOfOneEventHaveOneResubmission(t *testing.T) {
 	}
 	if len(b.sent) != 6 || plan.Repeats != 1 || b.resubmissions["1"] != b.resubmissions["2"] || len(ids) != 5 {
 		t.Errorf("%d repeats; resubmissions %v", plan.Repeats, b.resubmissions)
+	}
+}
+
+// The effects name the mechanisms of this broker that drop repeats, and no others.
+func TestEffectsOfAResubmissionAreThoseOfItsBroker(t *testing.T) {
+	once := []DeadLetter{{ID: "1", Key: "a", Event: "a1", Reason: "chosen"}}
+	twice := append(slices.Clone(once), DeadLetter{ID: "2", Key: "a", Event: "a1", Reason: "chosen"})
+	const newID, order, crash, repeat, others = "new message id", "in the order of the key", "A crash in between", "repeat an event of another one", "All consumers of "
+	for name, c := range map[string]struct {
+		box     letterBox
+		letters []DeadLetter
+		drops   string // end of the effects about repeats
+		want    []string
+	}{
+		"no window":         {letterBox{}, once, "the inbox of the consumer drops it.", []string{order, "handles each once", crash}},
+		"a window":          {letterBox{window: Window{Length: 10 * time.Minute}}, once, "the duplicate window of 10m0s or the inbox of the consumer drops it.", []string{order, "handles each once", newID, crash}},
+		"an assumed window": {letterBox{window: Window{Length: 10 * time.Minute, Assumed: true}}, once, "the duplicate window (10m0s is assumed, it could not be read) or the inbox of the consumer drops it.", []string{order, "handles each once", newID, crash}},
+		"a repeat":          {letterBox{}, twice, "the inbox of the consumer drops it.", []string{order, "handles each once", crash, "1 of the letters " + repeat}},
+		"a shared topic":    {letterBox{reach: "topic contacts"}, once, "the inbox of the consumer drops it.", []string{order, "handles each once", crash, others + "topic contacts receive them"}},
+	} {
+		plan, _ := c.box.resubmit(t, c.letters...)
+		if len(plan.Effects) != len(c.want) {
+			t.Errorf("%s: %d effects, want %d: %q", name, len(plan.Effects), len(c.want), plan.Effects)
+			continue
+		}
+		for i, want := range c.want {
+			got := plan.Effects[i]
+			if drops := want == crash || strings.HasSuffix(want, repeat); !strings.Contains(got, want) || drops && !strings.HasSuffix(got, c.drops) {
+				t.Errorf("%s: effect %q, want %q, and that of a repeat %q", name, got, want, c.drops)
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -134,6 +135,50 @@ func TestEventsAreFilteredAndPaged(t *testing.T) {
 			if got, _ := pages(t, o, s, test.filter); strings.Join(got, " ") != test.want {
 				t.Errorf("%+v: %v, want %s", test.filter, got, test.want)
 			}
+		}
+	}
+}
+
+// A listed parked event has the fields of its parked copy, because the stored event may have expired.
+func TestParkedEventIsListedWithItsError(t *testing.T) {
+	o, _, s := newListed(t)
+	at := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	refused := relay.ParkedEvent{ID: "e1", Key: "a", Action: "Created", Sequence: 7, Attempts: 3, Error: "too large", ParkedAt: at, Document: []byte(`{"id":"e1"}`)}
+	held := relay.ParkedEvent{ID: "e2", Key: "a", Action: "Renamed", Sequence: 8, ParkedAt: at.Add(time.Minute), Document: []byte(`{"id":"e2"}`)}
+	if _, err := o.Parked.Park(t.Context(), "a", []relay.ParkedEvent{refused, held}, &relay.Closing{Event: "e1", At: at}); err != nil {
+		t.Fatal(err)
+	}
+	want := EventPage{Examined: 2, Back: at}
+	for _, c := range []struct {
+		of     relay.ParkedEvent
+		status Status
+	}{{refused, StatusParked}, {held, StatusHeld}} {
+		e := ListedEvent{Status: c.status, ParkedAt: c.of.ParkedAt}
+		e.ID, e.Key, e.Action, e.Sequence, e.Body, e.Trouble = c.of.ID, c.of.Key, c.of.Action, c.of.Sequence, c.of.Document, c.of.Error
+		want.Events = append(want.Events, e)
+	}
+	if got, err := o.Events(t.Context(), s, EventFilter{State: StatusParked, Limit: 5}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+}
+
+// Sequences that are absent between two events may have expired or been removed. An event without a sequence
+// has no neighbours.
+func TestMissingSequencesAreThoseBetweenTwoEvents(t *testing.T) {
+	for _, c := range []struct{ sequences, want []int64 }{
+		{nil, nil},
+		{[]int64{7}, nil},
+		{[]int64{1, 2, 3}, nil},
+		{[]int64{3, 5, 8}, []int64{4, 6, 7}},
+		{[]int64{0, 0, 5, 7}, []int64{6}},
+		{[]int64{1, 0, 5}, nil},
+	} {
+		var messages []relay.Message
+		for _, n := range c.sequences {
+			messages = append(messages, relay.Message{Sequence: n})
+		}
+		if got := missing(messages); !slices.Equal(got, c.want) {
+			t.Errorf("of %v, %v are missing, want %v", c.sequences, got, c.want)
 		}
 	}
 }

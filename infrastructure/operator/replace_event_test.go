@@ -103,7 +103,6 @@ func TestParkedEventOfAConsumerIsReplaced(t *testing.T) {
 	}
 }
 
-// A store without an editor replaces nothing, so an operator must not believe that it did.
 // Events of a consumer's parked key wait although no key of the relay is parked.
 func TestDoctorNamesConsumersWithParkedKeys(t *testing.T) {
 	relays, billing, silent := gated{parkedtest.NewMemory()}, gated{parkedtest.NewMemory()}, errors.New("no reply")
@@ -168,6 +167,7 @@ func TestDoctorShowsChecksThatCannotBeMade(t *testing.T) {
 	}
 }
 
+// A store without an editor replaces nothing, so an operator must not believe that it did.
 func TestEventOfAStoreWithoutAnEditorIsNotReplaced(t *testing.T) {
 	o, _, _ := newListed(t, "k A")
 	o.store.Decoder = letters{}

@@ -3,6 +3,8 @@ package operator
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -232,6 +234,53 @@ func TestPlanOfAReplayNamesRangesThatAreBeingSplit(t *testing.T) {
 	}
 }
 
+// The store may split a range before or while it is read. Its parts are read from the same position, so that each
+// event counts once.
+func TestPlansReadThePartsOfASplitRange(t *testing.T) {
+	const old, late, unsent = 10, 2*replayPage + 10, 5 // events
+	began := time.Now().Add(-5 * time.Hour).Truncate(time.Second)
+	at := began
+	for name, splits := range map[string]func(changefeed.ReadRequest) bool{
+		"before it is read":    func(changefeed.ReadRequest) bool { return true },
+		"after the first page": func(r changefeed.ReadRequest) bool { return r.Continuation != "" },
+	} {
+		for _, restart := range []bool{false, true} {
+			var feed *memfeed.Container
+			split := true // not before it has all events
+			feed = memfeed.New(&memfeed.Options{Now: func() time.Time { return at }, Before: func(_ context.Context, r changefeed.ReadRequest) error {
+				if !split && splits(r) {
+					split = feed.Split("00")
+				}
+				return nil
+			}})
+			for n := range old + late + unsent {
+				at = began
+				if n >= old {
+					at = began.Add(2 * time.Hour)
+				}
+				feed.Put(memfeed.Document{Key: fmt.Sprint("k", n), ID: "e"})
+			}
+			o := newSharedStore(t)
+			o.store.Feed, o.store.Decoder = feed, every{}
+			addLease(t, o, "", "FF", "relay", fmt.Sprintf(`"lsn":"%d","changeTime":"%d"`, old+late, at.Unix()))
+			o.Leases = changefeed.NewOperator(feed, o.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"})
+			split = false
+			want := Resend{Lease: "-FF", Owner: "relay", Events: late, Oldest: began.Add(2 * time.Hour), Newest: began.Add(2 * time.Hour), Covered: late}
+			plan := func() ([]Resend, error) {
+				return o.PlanReplay(t.Context(), began.Add(time.Hour), 4*time.Hour, func(int) {})
+			}
+			if restart {
+				want.Events, want.Oldest, want.Covered = old+late+unsent, began, late+unsent
+				plan = func() ([]Resend, error) { return o.PlanRestart(t.Context(), 4*time.Hour, func(int) {}) }
+			}
+			got, err := plan()
+			if err != nil || !split || !reflect.DeepEqual(got, []Resend{want}) {
+				t.Errorf("split %s, restart %t: %+v, %v, want %+v", name, restart, got, err, want)
+			}
+		}
+	}
+}
+
 // withoutBeginning is a feed that can be read from positions only.
 type withoutBeginning struct{ changefeed.Feed }
 
@@ -264,32 +313,67 @@ func TestFeedWithoutABeginningIsNotReadAgain(t *testing.T) {
 
 func TestConditionOfRange(t *testing.T) {
 	t.Parallel()
+	now := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
 	owned := changefeed.Lease{Owner: "host", State: changefeed.LeaseLive, Expiry: time.Minute}
 	requested := owned
 	requested.Request.Paused = true
-	stopped := owned
-	stopped.Health = changefeed.Stopped
-	unread := owned
-	unread.Health = changefeed.Unread
-	withheld := changefeed.RangeLag{Lease: owned, Known: true, Withheld: 2, Age: time.Minute}
+	in := func(h changefeed.Health, failing time.Time) changefeed.Lease {
+		l := owned
+		l.Health, l.Failing = h, failing
+		return l
+	}
+	minute := now.Add(-time.Minute)
+	withheld := changefeed.RangeLag{Lease: owned, Known: true, Withheld: 2, Age: time.Hour}
 	for name, c := range map[string]struct {
-		r    Range
-		want Condition
+		r     Range
+		want  Condition
+		lasts time.Duration
 	}{
-		"owned":                    {Range{Lease: owned}, Healthy},
-		"no owner":                 {Range{Lease: changefeed.Lease{State: changefeed.LeaseLive}}, Free},
-		"split, not completed":     {Range{Lease: changefeed.Lease{State: changefeed.LeaseSplit}}, Free},
-		"paused":                   {Range{Lease: requested}, Paused},
-		"all paused":               {Range{Lease: owned, Paused: true}, Paused},
-		"stopped, all paused":      {Range{Lease: stopped, Paused: true}, Stopped},
-		"not read":                 {Range{Lease: unread}, Unread},
-		"held":                     {Range{Lease: owned, Lag: withheld}, Held},
-		"held, paused":             {Range{Lease: requested, Lag: withheld}, Paused},
-		"silent, all paused":       {Range{Lease: owned, Paused: true, Silent: time.Second}, Silent},
-		"silent beyond its expiry": {Range{Lease: owned, Silent: 2 * time.Minute}, Expired},
+		"owned":                       {Range{Lease: owned}, Healthy, 0},
+		"no owner":                    {Range{Lease: changefeed.Lease{State: changefeed.LeaseLive}}, Free, 0},
+		"split, not completed":        {Range{Lease: changefeed.Lease{State: changefeed.LeaseSplit}}, Free, 0},
+		"part of a split":             {Range{Lease: changefeed.Lease{State: changefeed.LeasePending}}, Healthy, 0},
+		"paused":                      {Range{Lease: requested}, Paused, 0},
+		"all paused":                  {Range{Lease: owned, Paused: true}, Paused, 0},
+		"stopped, all paused":         {Range{Lease: in(changefeed.Stopped, minute), Paused: true}, Stopped, time.Minute},
+		"stopped at an unknown time":  {Range{Lease: in(changefeed.Stopped, time.Time{})}, Stopped, 0},
+		"not read":                    {Range{Lease: in(changefeed.Unread, minute)}, Unread, time.Minute},
+		"retrying, all paused":        {Range{Lease: in(changefeed.Retrying, minute), Paused: true}, Retrying, time.Minute},
+		"held":                        {Range{Lease: owned, Lag: withheld}, Held, time.Hour},
+		"held, paused":                {Range{Lease: requested, Lag: withheld}, Paused, 0},
+		"silent, all paused, stopped": {Range{Lease: in(changefeed.Stopped, minute), Paused: true, Silent: time.Second}, Silent, time.Second},
+		"silent until its expiry":     {Range{Lease: owned, Silent: time.Minute}, Silent, time.Minute},
+		"silent beyond its expiry":    {Range{Lease: owned, Silent: 2 * time.Minute}, Expired, 2 * time.Minute},
 	} {
-		if got, _ := c.r.Condition(time.Now()); got != c.want {
-			t.Errorf("%s: %s, want %s", name, got, c.want)
+		if got, lasted := c.r.Condition(now); got != c.want || lasted != c.lasts {
+			t.Errorf("%s: %s for %s, want %s for %s", name, got, lasted, c.want, c.lasts)
+		}
+	}
+}
+
+// All changes before the oldest one that waits were handled, and none after the measurement of any range.
+func TestHandledIsBeforeTheOldestChangeOfAllRanges(t *testing.T) {
+	at := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return at.Add(-d) }
+	for name, c := range map[string]struct {
+		lags []changefeed.RangeLag
+		want time.Time
+	}{
+		"nothing waits":                         {[]changefeed.RangeLag{{}, {}}, at},
+		"one range waits":                       {[]changefeed.RangeLag{{Oldest: ago(time.Minute)}, {}}, ago(time.Minute)},
+		"both wait, the first for longer":       {[]changefeed.RangeLag{{Oldest: ago(time.Hour)}, {Oldest: ago(time.Minute)}}, ago(time.Hour)},
+		"both wait, the second for longer":      {[]changefeed.RangeLag{{Oldest: ago(time.Minute)}, {Oldest: ago(time.Hour)}}, ago(time.Hour)},
+		"a change during the measurement":       {[]changefeed.RangeLag{{Oldest: ago(-time.Second)}}, at},
+		"a relay read earlier":                  {[]changefeed.RangeLag{{Read: ago(time.Second)}, {Read: ago(5 * time.Second)}}, ago(5 * time.Second)},
+		"a relay read after the measurement":    {[]changefeed.RangeLag{{Read: ago(-time.Second)}}, at},
+		"a relay read before, another one lags": {[]changefeed.RangeLag{{Read: ago(time.Minute)}, {Oldest: ago(time.Second)}}, ago(time.Minute)},
+	} {
+		s := Snapshot{At: at}
+		for _, lag := range c.lags {
+			s.Ranges = append(s.Ranges, Range{Lag: lag})
+		}
+		if got := s.Handled(); !got.Equal(c.want) {
+			t.Errorf("%s: all before %s was handled, want %s", name, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -25,6 +26,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"feedbox/domain/fault"
 	"feedbox/infrastructure/httpapi/auth"
 	"feedbox/infrastructure/page"
 )
@@ -155,6 +157,172 @@ func TestConfirmedActRunsAndIsLogged(t *testing.T) {
 	for _, want := range []string{"who=Ann", `why="a test"`, "of_to=5", "act=/set", "operator act done"} {
 		if !strings.Contains(s.record.String(), want) {
 			t.Errorf("%s is missing from the log %s", want, s.record.String())
+		}
+	}
+}
+
+func TestPageIsNamedFeedboxUnlessItHasATitle(t *testing.T) {
+	for title, want := range map[string]string{"": "Feedbox", "Orders <dev>": "Orders &lt;dev&gt;"} {
+		s := newSite(t, func(o *page.Options) { o.Title = title })
+		if _, body := s.get(t, "/ops/"); !strings.Contains(body, "<title>Counter · "+want+"</title>") || !strings.Contains(body, "<span>"+want+"</span>") {
+			t.Errorf("title %q: %q is missing in\n%s", title, want, body)
+		}
+	}
+}
+
+// The beginning of a view would look like a complete one.
+func TestPartOfAViewIsNotShown(t *testing.T) {
+	s := newSite(t, func(o *page.Options) {
+		o.Sections[0].Templates = fstest.MapFS{"counter.html": {Data: []byte(`<h1 id="h">the beginning</h1>{{index .Data 9}}`)}}
+		o.Sections[0].Views[0].Data = func(*http.Request) (any, error) { return []int{1}, nil }
+		o.Sections[0].Acts[0].Preview = func(context.Context, url.Values) (*page.Preview, error) {
+			return &page.Preview{Template: "counter.html", Data: []int{1}}, nil
+		}
+	})
+	for _, path := range []string{"/ops/", "/ops/set?to=5"} {
+		if status, body := s.get(t, path); status != http.StatusBadGateway || strings.Contains(body, "the beginning") || !strings.Contains(body, "counter.html") {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/ops/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	reply, err := s.Client().Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	lines := bufio.NewScanner(reply.Body)
+	skip(lines, "event: process")
+	if skip(lines, "event: "); lines.Text() != "event: trouble" {
+		t.Errorf("the stream continues with %q", lines.Text())
+	}
+}
+
+// A person sees the kind of a failure and the remedy. A program sees the status.
+func TestFailuresAreShownByTheirKind(t *testing.T) {
+	var fails error
+	s := newSite(t, func(o *page.Options) {
+		o.Sections[0].Views[0].Data = func(*http.Request) (any, error) { return nil, fails }
+		o.Sections[0].Acts[0].Preview = func(context.Context, url.Values) (*page.Preview, error) { return nil, fails }
+	})
+	of := func(kind fault.Kind) error { return fmt.Errorf("read: %w", fault.New(kind, "", "no <k>")) }
+	shown := regexp.MustCompile(`(?s)<section class="card refused">\s*<h1>(.*?)</h1>\s*<p>(.*?)</p>(?:\s*<p class="next">(.*?)</p>)?\s*</section>`)
+	for _, c := range []struct {
+		err    error
+		status int
+		want   [3]string // title, detail, next
+	}{
+		{of(fault.NotFound), 404, [3]string{"Not found", "no &lt;k&gt;"}},
+		{of(fault.PreconditionFailed), 412, [3]string{"Changed meanwhile", "no &lt;k&gt;", "Load the page again, and repeat the act if you still want it."}},
+		{of(fault.Conflict), 409, [3]string{"Not possible in this state", "no &lt;k&gt;"}},
+		{of(fault.Invalid), 400, [3]string{"Invalid request", "no &lt;k&gt;"}},
+		{of(fault.Throttled), 503, [3]string{"The database is throttled", "no &lt;k&gt;", "Try again in a moment: the account has too few request units."}},
+		{of(fault.Internal), 500, [3]string{"The request failed", "no &lt;k&gt;"}},
+		{fmt.Errorf("read: %w", context.DeadlineExceeded), 504, [3]string{"No answer in time", "read: context deadline exceeded", "Load the page again; the Doctor section checks the dependencies."}},
+		{errors.New("no reply"), 502, [3]string{"The request failed", "no reply", "The Doctor section checks the dependencies and suggests changes."}},
+		{fmt.Errorf("act: %w", &page.Refusal{Status: 418, Title: "A", Detail: "B", Next: "C"}), 418, [3]string{"A", "B", "C"}},
+	} {
+		fails = c.err
+		for _, path := range []string{"/ops/", "/ops/set?to=5"} {
+			status, body := s.get(t, path)
+			if got := shown.FindStringSubmatch(body); status != c.status || got == nil || [3]string(got[1:]) != c.want {
+				t.Errorf("%s, %v: %d %q, want %d %q in\n%s", path, c.err, status, got, c.status, c.want, body)
+			}
+		}
+	}
+}
+
+// The view of an act shows its progress, and then its result.
+func TestProgressAndEndOfAnActAreShown(t *testing.T) {
+	for _, fails := range []error{nil, errors.New("only <five> works")} {
+		synctest.Test(t, func(t *testing.T) {
+			end := make(chan struct{})
+			p, err := page.New(&page.Options{Prefix: "/ops", Actions: true, Sections: []page.Section{{
+				Title: "Counter", Templates: fstest.MapFS{"none.html": {}}, Acts: []page.Act{{
+					Path: "set", Title: "Set the counter", Verb: "Set", Preview: func(context.Context, url.Values) (*page.Preview, error) { return &page.Preview{}, nil },
+					Do: func(_ context.Context, o *page.Order) error {
+						o.Progress(1234, 5678)
+						<-end
+						o.Progress(5678, 5678)
+						o.Next("See the counter", "/counter?of=a%26b")
+						return fails
+					},
+				}},
+			}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			serve := func(r *http.Request) *httptest.ResponseRecorder {
+				r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+				w := httptest.NewRecorder()
+				p.ServeHTTP(w, r)
+				return w
+			}
+			form := url.Values{"who": {"Ann"}, "why": {"a test"}, "to": {"5"}}
+			for _, m := range hidden.FindAllStringSubmatch(serve(httptest.NewRequest(http.MethodGet, "http://localhost/ops/set?to=5", nil)).Body.String(), -1) {
+				form.Set(m[1], m[2])
+			}
+			if confirmed := serve(httptest.NewRequest(http.MethodPost, "http://localhost/ops/set", strings.NewReader(form.Encode()))); confirmed.Header().Get("Location") != "/ops/acts/1" {
+				t.Fatalf("%d %s", confirmed.Code, confirmed.Body)
+			}
+			want := func(when string, parts, others []string) {
+				t.Helper()
+				for _, path := range []string{"/ops/acts/1", "/ops/acts"} {
+					body := serve(httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)).Body.String()
+					for _, part := range parts {
+						if listed := strings.HasPrefix(part, "<span"); (listed || path != "/ops/acts") && !strings.Contains(body, part) {
+							t.Errorf("%s, %s: %q is missing in\n%s", when, path, part, body)
+						}
+					}
+					for _, other := range others {
+						if strings.Contains(body, other) {
+							t.Errorf("%s, %s: %q is in\n%s", when, path, other, body)
+						}
+					}
+				}
+			}
+			const running, done, failed = `<span class="state busy">running</span>`, `<span class="state good">done</span>`, `<span class="state bad">failed</span>`
+			const bar, all, next, why = `<progress max="5678" value="1234" aria-label="progress"></progress> 1,234 of 5,678</p>`, `<p>5,678 of 5,678</p>`, `<a class="button main" href="/ops/counter?of=a%26b">See the counter</a>`,
+				`<p><b>The request failed.</b> only &lt;five&gt; works</p><p>The Doctor section checks the dependencies and suggests changes.</p>`
+			want("before its end", []string{running, bar, "<dt>who</dt><dd>Ann</dd>", "<dt>why</dt><dd>a test</dd>", "<dt>to</dt><dd>5</dd>"}, []string{"<dt>ended</dt>", done, failed, next})
+			close(end)
+			synctest.Wait()
+			if fails == nil {
+				want("after its end", []string{done, all, next, "<dt>ended</dt>"}, []string{running, failed, "<progress"})
+			} else {
+				want("after its failure", []string{failed, all, next, why, "<dt>ended</dt>"}, []string{running, done, "<progress"})
+			}
+		})
+	}
+}
+
+func TestNumbersAndDurationsAreShort(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", -999: "-999", 1000: "1,000", -1234567: "-1,234,567", 12345678901: "12,345,678,901"} {
+		if got := page.Number(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+	for rate, want := range map[float64]string{0: "0", 0.04: "0.0", 9.94: "9.9", 10: "10", 10.5: "11", 1234.4: "1,234"} {
+		if got := page.Rate(rate); got != want {
+			t.Errorf("%g: %s, want %s", rate, got, want)
+		}
+	}
+	if got := page.Rate(math.NaN()); got != "–" {
+		t.Errorf("a rate that is not known: %s", got)
+	}
+	for d, want := range map[time.Duration]string{
+		0: "0 ms", 999 * time.Millisecond: "999 ms", time.Second: "1.0 s", 9900 * time.Millisecond: "9.9 s", 10 * time.Second: "10 s", 59 * time.Second: "59 s",
+		time.Minute: "1 min", 61 * time.Second: "1 min 1 s", time.Hour - time.Second: "59 min 59 s", time.Hour: "1 h", 47*time.Hour + 59*time.Minute: "47 h 59 min",
+		48 * time.Hour: "2 d", 75 * time.Hour: "3 d 3 h", 240 * time.Hour: "10 d", -90 * time.Second: "-1 min 30 s",
+	} {
+		if got := page.Span(d); got != want {
+			t.Errorf("%d ns: %s, want %s", d, got, want)
 		}
 	}
 }

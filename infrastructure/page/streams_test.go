@@ -4,12 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -106,12 +109,12 @@ func TestReaderOfAStreamIsJudgedEachMinute(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer p.Close()
-		ended := make(chan time.Time, 1)
+		ended, stream := make(chan time.Time, 1), httptest.NewRecorder()
 		go func() {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
 			r.Header.Set("Accept", "text/event-stream")
 			r.Header.Set(auth.HeaderAPIKey, "ann-key")
-			p.ServeHTTP(httptest.NewRecorder(), r)
+			p.ServeHTTP(stream, r)
 			ended <- time.Now()
 		}()
 		began := time.Now()
@@ -126,6 +129,10 @@ func TestReaderOfAStreamIsJudgedEachMinute(t *testing.T) {
 		p.Close() // ends every stream
 		if took := (<-ended).Sub(began); took != 11*time.Minute {
 			t.Errorf("ended after %v, want 11 minutes", took)
+		}
+		// Otherwise the browser would open the stream again and again, and show no form for sign-in.
+		if !strings.HasSuffix(stream.Body.String(), "\n\nevent: process\ndata: ended\n\n") {
+			t.Errorf("the browser is not asked to load the page again: %q", stream.Body)
 		}
 	})
 }
@@ -330,5 +337,79 @@ func TestCredentialLeavesMemoryAtTheSignOut(t *testing.T) {
 	}
 	if after := heap(); after > before+sessions*size/3 {
 		t.Errorf("%d ended sessions keep %d bytes, of %d bytes of credentials", sessions, after-before, sessions*size)
+	}
+}
+
+// The session has the rights of its credential. So no script can read its cookie, no other site can send it, and
+// no network between a browser and an encrypted page can see it.
+func TestCookieOfASessionIsKeptFromOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		encrypted, forwarded, secure bool
+	}{
+		"not encrypted": {}, "encrypted": {encrypted: true, secure: true}, "encrypted up to a proxy": {forwarded: true, secure: true},
+	} {
+		s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
+		send := func(method, path string, form url.Values, session string) ([]*http.Cookie, string) {
+			r := httptest.NewRequest(method, path, strings.NewReader(form.Encode()))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.Header.Set("Cookie", session)
+			if c.encrypted {
+				r.TLS = &tls.ConnectionState{}
+			}
+			if c.forwarded {
+				r.Header.Set("X-Forwarded-Proto", "https")
+			}
+			w := httptest.NewRecorder()
+			s.page.ServeHTTP(w, r)
+			return w.Result().Cookies(), w.Body.String()
+		}
+		token := func(session string) string {
+			_, body := send(http.MethodGet, "http://localhost/ops/set?to=5", nil, session)
+			return hidden.FindStringSubmatch(body)[2]
+		}
+		given, _ := send(http.MethodPost, "http://localhost/ops/sign-in", url.Values{"credential": {"ann-key"}, "token": {token("")}}, "")
+		if len(given) != 1 || given[0].Value == "" {
+			t.Fatalf("%s: cookies %v", name, given)
+		}
+		session := given[0].Name + "=" + given[0].Value
+		taken, _ := send(http.MethodPost, "http://localhost/ops/sign-out", url.Values{"token": {token(session)}}, session)
+		want := http.Cookie{Name: "feedbox-page", Value: given[0].Value, Path: "/ops/", MaxAge: 12 * 60 * 60, HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: c.secure}
+		for _, got := range slices.Concat(given, taken) {
+			if got.Raw = ""; !reflect.DeepEqual(*got, want) {
+				t.Errorf("%s: %+v, want %+v", name, *got, want)
+			}
+			want.Value, want.MaxAge = "", -1 // at the sign-out
+		}
+		if len(taken) != 1 {
+			t.Errorf("%s: cookies %v at the sign-out", name, taken)
+		}
+	}
+}
+
+// At the limit the person with most sessions loses the oldest one. The new one counts, so that two people with equally
+// many do not end each other's.
+func TestNewSessionCountsAmongThoseOfItsPerson(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
+	send := func(method, path string, form url.Values, session string) *httptest.ResponseRecorder {
+		r, w := httptest.NewRequest(method, "http://localhost"+path, strings.NewReader(form.Encode())), httptest.NewRecorder()
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set("Cookie", session)
+		s.page.ServeHTTP(w, r)
+		return w
+	}
+	token := hidden.FindStringSubmatch(send(http.MethodGet, "/ops/", nil, "").Body.String())[2]
+	var sessions []string
+	for _, name := range append(slices.Repeat([]string{"ann"}, 500), slices.Repeat([]string{"bea"}, 501)...) {
+		w := send(http.MethodPost, "/ops/sign-in", url.Values{"credential": {name + "-key"}, "token": {token}}, "")
+		if len(w.Result().Cookies()) != 1 {
+			t.Fatalf("sign-in of %s: %d %s", name, w.Code, w.Body)
+		}
+		cookie := w.Result().Cookies()[0]
+		sessions = append(sessions, cookie.Name+"="+cookie.Value)
+	}
+	for of, want := range map[int]int{0: http.StatusOK, 499: http.StatusOK, 500: http.StatusUnauthorized, 501: http.StatusOK, 1000: http.StatusOK} {
+		if got := send(http.MethodGet, "/ops/", nil, sessions[of]).Code; got != want {
+			t.Errorf("session %d of 1001: %d, want %d", of+1, got, want)
+		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/relay/relayport"
 )
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -245,6 +247,34 @@ func TestEventHasTheKeyAndTheIDOfItsMessage(t *testing.T) {
 		}
 		if e.Key != m.Key || e.ID != m.ID || e.Action != m.Action {
 			t.Errorf("key %q, id %q, action %q, want %q, %q and %q", e.Key, e.ID, e.Action, m.Key, m.ID, m.Action)
+		}
+	}
+}
+
+// An operator decides by what a letter says about its event.
+func TestLetterHasTheFieldsOfItsEvent(t *testing.T) {
+	t.Parallel()
+	sent := entry(0, &relay.Message{Key: "k", ID: "e", Action: "Paid", Sequence: 7, Body: []byte(`{}`)}, "source")
+	attributes := map[string]string{
+		"MessageGroupId": "k", "MessageDeduplicationId": "e", "ApproximateReceiveCount": "4", "SentTimestamp": "1700000000001", "DeadLetterQueueSourceArn": "arn:jobs",
+	}
+	for _, c := range []struct{ attribute, reason, description string }{
+		{"", reasonReceives, ""},
+		{"unknown_schema: version 9: no", "unknown_schema", "version 9: no"},
+	} {
+		if c.attribute != "" {
+			sent.MessageAttributes[AttributeDeadLetterReason] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &c.attribute}
+		}
+		got := letter(&types.Message{MessageId: aws.String("m1"), Body: sent.MessageBody, MessageAttributes: sent.MessageAttributes, Attributes: attributes})
+		want := relayport.DeadLetter{
+			ID: "m1", Event: "e", Key: "k", Action: "Paid", Sequence: 7, Reason: c.reason, Description: c.description,
+			EnqueuedAt: time.UnixMilli(1700000000001), Deliveries: 4, Headers: maps.Clone(attributes), Body: []byte(`{}`),
+		}
+		for name, value := range sent.MessageAttributes {
+			want.Headers[name] = *value.StringValue
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, want %+v", got, want)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func TestRefusedEventParksItsKeyAndARetryHandlesItInOrder(t *testing.T) {
 		}
 		return nil
 	}, func(d *broker) {
+		d.action = "Paid"
 		d.deliver("a", 1, 2)
 		d.deliver("b", 1, 2)
 		d.deliver("c", 1)
@@ -53,6 +54,23 @@ func TestRefusedEventParksItsKeyAndARetryHandlesItInOrder(t *testing.T) {
 		g, err := store.Gate(t.Context(), "a")
 		if err != nil || g.Closing.Event != "a1" || g.Closing.Reason != "unknown_schema" || g.Closing.Error != "version 9" {
 			t.Errorf("gate %+v, %v", g, err)
+		}
+		line, err := store.First(t.Context(), "b", 9, 1<<20)
+		if err != nil || len(line) != 2 {
+			t.Fatalf("%+v, %v", line, err)
+		}
+		for i, want := range []relay.ParkedEvent{
+			{ID: "b1", Key: "b", Action: "Paid", Sequence: 1, Reason: consumer.ReasonAttempts, Error: "never", Attempts: 2},
+			{ID: "b2", Key: "b", Action: "Paid", Sequence: 2, Reason: "held"},
+		} {
+			got := line[i]
+			if got.Document == nil || got.ParkedAt.IsZero() {
+				t.Errorf("without document or time: %+v", got)
+			}
+			got.Document, got.ParkedAt, got.Position, got.InOrder, got.Closing = nil, time.Time{}, 0, false, nil
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("parked %+v, want %+v", got, want)
+			}
 		}
 		d.handled = nil
 		intent(t, store, "a", relay.Intent{Verb: relay.VerbRetry})

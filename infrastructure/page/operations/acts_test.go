@@ -15,6 +15,8 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
+	"feedbox/changefeed/memstore"
 	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/page"
 	"feedbox/infrastructure/page/operations"
@@ -128,7 +130,7 @@ func TestActOnDeadLettersStopsIfOthersMatchThanInItsPreview(t *testing.T) {
 			if from > 0 {
 				q.next = q.letters[from:]
 			}
-			const want = "dead letters have changed"
+			const want = "<b>The dead letters have changed.</b> Other letters match now than in the preview. Nothing was done.</p><p>Go back to the list and repeat the act.</p>"
 			if body := act(t, port, path, 0, want); !strings.Contains(body, want) || len(q.done) > 0 {
 				t.Errorf("%s, a letter %s: %q; the page:\n%s", path, what, q.done, body)
 			}
@@ -239,28 +241,202 @@ func TestActOnAllOfNoRangesIsRefused(t *testing.T) {
 	}
 }
 
+// factsOf returns the facts of a preview.
+func factsOf(body string) string {
+	var facts []string
+	for _, m := range regexp.MustCompile(`<dt>([^<]*)</dt><dd>([^<]*)</dd>`).FindAllStringSubmatch(body, -1) {
+		facts = append(facts, m[1]+": "+m[2])
+	}
+	return strings.Join(facts, ", ")
+}
+
+// fieldsOf returns the labels and hints of the fields of a preview, without those of every preview.
+func fieldsOf(body string) string {
+	var fields []string
+	for _, m := range regexp.MustCompile(`(?s)<label for="f-(\w+)">([^<]*)</label>.*?<span class="hint" id="h-\w+">([^<]*)</span>`).FindAllStringSubmatch(body, -1) {
+		fields = append(fields, m[1]+": "+m[2]+" ("+m[3]+")")
+	}
+	return strings.Join(fields, ", ")
+}
+
+// A person decides by the facts of a preview.
+func TestPreviewsShowTheFactsOfTheirTarget(t *testing.T) {
+	port, _ := newDeadPort()
+	editing := newEditing(`{}`)
+	editing.gone = []string{"e2"}
+	editing.after = slices.Repeat([]relay.Gate{{Key: "k", Events: 3, Attempts: 4, Closing: relay.Closing{Reason: "too_large"}}}, 9)
+	const store = "store: Send each event as currently stored (after a correction in the store)"
+	for _, c := range []struct {
+		port                operations.Port
+		path, facts, fields string
+	}{
+		{editing, "/parked/retry?key=k", "key: k, waiting events: 3, parked for: too_large, attempts so far: 4", store},
+		{editing, "/parked/mend?key=k&event=e1", "key: k, event: e1", "document: The event&#39;s document (Must be JSON. Keep the id and key.)"},
+		{editing, "/parked/retry?key=k&store=yes", "key: k, waiting events: 3, parked for: too_large, attempts so far: 4, compared with the store: the first 3, differ: none, no longer stored: 1: e2", ""},
+		{editing, "/parked/skip?key=k&event=e1", "key: k, event: e1, action: , sequence: 0, error: ", ""},
+		{editing, "/ranges/replay?lease=all&ago=10m", "events sent again: 1, dropped by the topic: 0, committed within its duplicate window of 10m0s, consumers may see twice: 1, ranges not rewound: 0", ""},
+		{crowd(1, 3), "/parked/retry-all?reason=too_large", "keys: 2, events: 6", store},
+		{port, "/dead/resubmit?consumer=billing&key=a", "letters: 2, keys: 1, dropped as repeats: 0", ""},
+		{port, "/dead/edit?consumer=billing&letter=3", "event: event-3, key: b, reason: other", "body: The body (The stored event stays as it is.)"},
+		{port, "/dead/discard?consumer=billing&letter=3", "", ""},
+	} {
+		body := serve(t, c.port)(c.path)
+		if facts, fields := factsOf(body), fieldsOf(body); facts != c.facts || fields != c.fields {
+			t.Errorf("%s: facts %q, fields %q, want %q and %q in\n%s", c.path, facts, fields, c.facts, c.fields, body)
+		}
+	}
+}
+
 // A preview shows the ranges, their owner and their backlog, and that a backlog is not known.
 func TestPreviewsOfLeaseCommandsShowTheRanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		port := crowd(2, 0)
 		get := serve(t, port)
 		get("/ranges") // waits for the first read
-		facts := regexp.MustCompile(`<dt>([^<]*)</dt><dd>([^<]*)</dd>`)
 		for query, want := range map[string]string{
 			"all":                                   "ranges: 2, waiting now: 4",
 			changefeed.LeaseName(port.leases[1].ID): "range: 00000001-00000002, owner: relay-1, condition: healthy, behind: 2",
 		} {
 			for _, command := range []string{"pause", "resume", "release", "retry", "restart"} {
-				var got []string
-				for _, m := range facts.FindAllStringSubmatch(get("/ranges/"+command+"?lease="+query), -1) {
-					got = append(got, m[1]+": "+m[2])
-				}
-				if text := strings.Join(got, ", "); text != want {
-					t.Errorf("%s of %s: %q, want %q", command, query, text, want)
+				if got := factsOf(get("/ranges/" + command + "?lease=" + query)); got != want {
+					t.Errorf("%s of %s: %q, want %q", command, query, got, want)
 				}
 			}
 		}
 	})
+}
+
+// An act on several keys must not be confirmed by accident.
+func TestRetryOfSeveralKeysIsConfirmedByTheirNumber(t *testing.T) {
+	for keys, want := range map[int]string{0: "", 1: "", 2: "2", 3: "3"} {
+		body := serve(t, crowd(1, keys))("/parked/retry-all")
+		typed := regexp.MustCompile(`Type <b>([^<]*)</b>`).FindStringSubmatch(body)
+		if got := strings.Join(typed, ""); want == "" && got != "" || want != "" && got != "Type <b>"+want+"</b>"+want || strings.Contains(body, `name="why"`) != (keys > 0) {
+			t.Errorf("%d keys: %q, want %q in\n%s", keys, typed, want, body)
+		}
+	}
+	const want = `<a class="button main" href="/parked?reason=too_large">See the remaining keys</a>`
+	if body := act(t, &acting{fake: crowd(1, 4)}, "/parked/retry-all?reason=too_large", 0, want); !strings.Contains(body, want) || !strings.Contains(body, "Noted: retry of 2 keys.") || !strings.Contains(body, "2 of 2") {
+		t.Errorf("%q is missing:\n%s", want, body)
+	}
+}
+
+// A call may fail after others have succeeded. Then a view shows the failure and not a part, and an act has failed.
+func TestFailureOfAnyCallIsShown(t *testing.T) {
+	views := []string{"/parked/keys/k", "/parked/keys/k?consumer=billing", "/events", "/dead", "/dead/letters/3", "/life/k"}
+	acts := []string{
+		"/parked/retry?key=k", "/parked/retry?key=k&store=yes", "/parked/retry?key=k&consumer=billing", "/parked/retry-all", "/parked/retry-all?consumer=billing",
+		"/parked/skip?key=k&event=e1", "/parked/skip?key=k&event=e1&consumer=billing", "/parked/mend?key=k&event=e1&document=%7B%7D", "/parked/mend?key=k&event=e1&document=%7B%7D&consumer=billing",
+		"/dead/resubmit?letter=3", "/dead/edit?letter=3&body=%7B%7D", "/dead/discard?letter=3", "/life/replay?key=k", "/ranges/replay?lease=all&ago=10m", "/ranges/release?lease=all",
+	}
+	synctest.Test(t, func(t *testing.T) {
+		port := newBreaking(0)
+		p, err := page.New(&page.Options{Sections: operations.New(operations.Options{Port: port}).Sections(), Actions: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		for _, path := range slices.Concat(views, acts) {
+			// request reports whether the reply has the status want. The only other one is that of the outage.
+			request := func(r *http.Request, want int) (body, location string, ok bool) {
+				reply := httptest.NewRecorder()
+				p.ServeHTTP(reply, r)
+				if body = reply.Body.String(); reply.Code != want && (reply.Code != http.StatusBadGateway || !strings.Contains(body, errOutage.Error())) {
+					t.Errorf("%s: %d %s", path, reply.Code, body)
+				}
+				return body, reply.Header().Get("Location"), reply.Code == want
+			}
+			calls, done := 0, false
+			for ; !done && calls < 20; calls++ {
+				time.Sleep(2 * time.Minute) // longer than the caches last and than an act waits
+				*port = *newBreaking(calls)
+				body, _, shown := request(httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil), http.StatusOK)
+				if shown && port.left < 0 {
+					t.Errorf("%s is shown after %d calls, although a further one failed:\n%s", path, calls, body)
+					continue
+				}
+				if done = shown; shown && slices.Contains(acts, path) {
+					_, result, started := request(confirmation(path, body), http.StatusSeeOther)
+					if !started {
+						done = false
+						continue
+					}
+					time.Sleep(2 * time.Minute)
+					body, _, _ = request(httptest.NewRequest(http.MethodGet, "http://localhost"+result, nil), http.StatusOK)
+					done = strings.Contains(body, `<span class="state good">done</span>`)
+					if failed := strings.Contains(body, `<span class="state bad">failed</span>`) && strings.Contains(body, errOutage.Error()); failed == done {
+						t.Errorf("%s after %d calls:\n%s", path, calls, body)
+					}
+				}
+				if shown && done != (port.left >= 0) {
+					t.Errorf("%s is done after %d calls: %t, with a further one that failed: %t\n%s", path, calls, done, port.left < 0, body)
+				}
+			}
+			if calls < 2 || !done {
+				t.Errorf("%s after %d calls: done: %t", path, calls, done)
+			}
+		}
+	})
+}
+
+// A command is for one lease, or for all. A pause of all is also for ranges of the future, and ends with a resume of
+// all, as a pause of one lease does.
+func TestCommandsAreNotedForTheirLeases(t *testing.T) {
+	leases := memstore.New(nil)
+	for i, bounds := range [][2]string{{"", "1F"}, {"1F", "FF"}} {
+		id := fmt.Sprintf("feedboxmemory_db_coll..%s-%s", bounds[0], bounds[1])
+		body := fmt.Appendf(nil, `{"id":%q,"version":1,"LeaseToken":"%s-%s","FeedRange":{"Range":{"min":%q,"max":%q}},"Owner":"relay-%d","ContinuationToken":"\"0\"","properties":{}}`, id, bounds[0], bounds[1], bounds[0], bounds[1], i)
+		if _, err := leases.Create(t.Context(), changefeed.Record{ID: id, Body: body}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := operations.NewPort(operator.New(&config.Relay{Processor: "feedbox"}, operator.Store{Store: relayport.Store{Feed: memfeed.New(nil), Leases: leases}}, nil))
+	const left, right = "feedboxmemory_db_coll..-1F", "feedboxmemory_db_coll..1F-FF"
+	for _, c := range []struct {
+		command operations.LeaseCommand
+		ids     []string
+		want    string
+	}{
+		{operations.CommandPause, []string{right}, "paused: false, left: , right: pause "},
+		{operations.CommandPause, nil, "paused: true, left: , right: pause "},
+		{operations.CommandResume, nil, "paused: false, left: , right: "},
+		{operations.CommandPause, []string{left, right}, "paused: false, left: pause , right: pause "},
+		{operations.CommandResume, []string{left}, "paused: false, left: , right: pause "},
+		{operations.CommandResume, []string{right}, "paused: false, left: , right: "},
+		{operations.CommandRetry, []string{left}, "paused: false, left: retry , right: "},
+		{operations.CommandRetry, nil, "paused: false, left: retry , right: retry "},
+		{operations.CommandRelease, []string{right}, "paused: false, left: retry , right: release retry "},
+		{operations.CommandRelease, nil, "paused: false, left: release retry , right: release retry "},
+		{operations.CommandRestart, []string{left}, "paused: false, left: release retry restart , right: release retry "},
+		{operations.CommandRestart, nil, "paused: false, left: release retry restart , right: release retry restart "},
+	} {
+		if err := port.CommandLeases(t.Context(), c.command, c.ids...); err != nil {
+			t.Fatalf("%s of %q: %v", c.command, c.ids, err)
+		}
+		found, paused, err := port.LeaseList(t.Context())
+		if err != nil || len(found) != 2 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		got := fmt.Sprintf("paused: %t", paused)
+		for i, name := range []string{"left", "right"} {
+			got += ", " + name + ": "
+			r := found[i].Request
+			for _, one := range []struct {
+				noted bool
+				word  string
+			}{{r.Paused, "pause"}, {r.Release, "release"}, {r.Retry, "retry"}, {r.History != "", "restart"}} {
+				if one.noted {
+					got += one.word + " "
+				}
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s of %q: %q, want %q", c.command, c.ids, got, c.want)
+		}
+	}
+	if err := port.CommandLeases(t.Context(), "delete"); err == nil {
+		t.Error("an unknown command was noted")
+	}
 }
 
 // The request was carried out, whatever happened to the key after it.
@@ -327,7 +503,34 @@ func TestReplayOfAKeyNeedsAllItsEvents(t *testing.T) {
 	}
 	const want = "Sent: 3 events."
 	body := act(t, port, "/life/replay?key=k", 0, want)
-	if sent := []string{"k within 10m0s: e1", "k within 10m0s: e2", "k within 10m0s: e3"}; !strings.Contains(body, want) || !strings.Contains(body, "3 of 3") || !slices.Equal(port.sent, sent) {
+	if sent := []string{"k within 10m0s: e1", "k within 10m0s: e2", "k within 10m0s: e3"}; !strings.Contains(body, want) || !strings.Contains(body, "3 of 3") || !strings.Contains(body, `href="/life/k">See the timeline of the key</a>`) || !slices.Equal(port.sent, sent) {
 		t.Errorf("sent %q, want %q; the page:\n%s", port.sent, sent, body)
+	}
+}
+
+// refused returns title, detail and advice of a refusal.
+func refused(body string) string {
+	found := regexp.MustCompile(`(?s)<section class="card refused">\s*<h1>(.*?)</h1>\s*<p>(.*?)</p>\s*<p class="next">(.*?)</p>\s*</section>`).FindStringSubmatch(body)
+	if found == nil {
+		return ""
+	}
+	return strings.Join(found[1:], "; ")
+}
+
+// A key may have been sent since the list of parked keys was shown.
+func TestActOnAKeyThatIsNotParkedIsRefused(t *testing.T) {
+	of := crowd(1, 0)
+	of.consumer = of
+	p, err := page.New(&page.Options{Sections: operations.New(operations.Options{Port: of}).Sections(), Actions: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	for _, path := range []string{"/parked/retry?key=k", "/parked/retry?key=k&consumer=billing", "/parked/mend?key=k&event=e1", "/parked/keys/k", "/parked/keys/k?consumer=billing"} {
+		reply := httptest.NewRecorder()
+		p.ServeHTTP(reply, httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
+		if reply.Code != http.StatusNotFound || refused(reply.Body.String()) != "The key is not parked; The events of k flow, or the key does not exist.; See its timeline, or the list of parked keys." {
+			t.Errorf("%s: %d %s", path, reply.Code, reply.Body)
+		}
 	}
 }

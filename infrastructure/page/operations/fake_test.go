@@ -149,12 +149,157 @@ func (*acting) Note(_ context.Context, key string, intent relay.Intent) (relay.G
 	return relay.Gate{Key: key, Events: 3, Attempts: 2, Intent: &intent, Version: "2"}, nil
 }
 
+func (*acting) NoteAll(_ context.Context, gates []relay.Gate, _ relay.Intent, noted func(relay.Gate)) error {
+	for _, g := range gates {
+		noted(g)
+	}
+	return nil
+}
+
 func (a *acting) Gate(context.Context, string) (g relay.Gate, err error) {
 	if len(a.after) == 0 {
 		return g, fault.New(fault.NotFound, "", "no gate")
 	}
 	g, a.after = a.after[0], a.after[1:]
 	return g, nil
+}
+
+// breaking is a port that answers some calls and fails all later ones.
+type breaking struct {
+	*editing
+	operations.Letters
+	left int
+}
+
+func newBreaking(calls int) *breaking {
+	port, _ := newDeadPort()
+	b := &breaking{editing: newEditing(`{}`), Letters: port.Letters, left: calls}
+	b.gates = b.gates[:1]
+	return b
+}
+
+func (b *breaking) reply() error {
+	if b.left--; b.left < 0 {
+		return errOutage
+	}
+	return nil
+}
+
+func (b *breaking) Consumer(string) (operations.Port, error) { return b, b.reply() }
+
+func (b *breaking) Gate(ctx context.Context, key string) (relay.Gate, error) {
+	if err := b.reply(); err != nil {
+		return relay.Gate{}, err
+	}
+	return b.editing.Gate(ctx, key)
+}
+
+func (b *breaking) GatesFor(ctx context.Context, reason string) ([]relay.Gate, error) {
+	if err := b.reply(); err != nil {
+		return nil, err
+	}
+	return b.editing.GatesFor(ctx, reason)
+}
+
+func (b *breaking) ParkedKey(ctx context.Context, key string, limit int) (operator.ParkedKey, error) {
+	if err := b.reply(); err != nil {
+		return operator.ParkedKey{}, err
+	}
+	return b.editing.ParkedKey(ctx, key, limit)
+}
+
+func (b *breaking) FirstInLine(context.Context, string, string) error { return b.reply() }
+
+func (b *breaking) CompareParked(context.Context, string) (operator.ParkedComparison, error) {
+	return operator.ParkedComparison{}, b.reply()
+}
+
+func (b *breaking) ReadEditable(ctx context.Context, key, id string) (operator.EditableEvent, error) {
+	if err := b.reply(); err != nil {
+		return operator.EditableEvent{}, err
+	}
+	return b.editing.ReadEditable(ctx, key, id)
+}
+
+func (b *breaking) Note(ctx context.Context, key string, intent relay.Intent) (relay.Gate, error) {
+	if err := b.reply(); err != nil {
+		return relay.Gate{}, err
+	}
+	return b.editing.Note(ctx, key, intent)
+}
+
+func (b *breaking) NoteAll(context.Context, []relay.Gate, relay.Intent, func(relay.Gate)) error {
+	return b.reply()
+}
+
+func (b *breaking) ReplaceEvent(context.Context, string, string, []byte, string) error {
+	return b.reply()
+}
+
+func (b *breaking) ReplaceParked(_ context.Context, key, _ string, _ []byte, _ string, intent relay.Intent) (relay.Gate, error) {
+	return relay.Gate{Key: key, Intent: &intent}, b.reply()
+}
+
+func (b *breaking) Timeline(ctx context.Context, key string, s operator.Snapshot) (*operator.Timeline, error) {
+	if err := b.reply(); err != nil {
+		return nil, err
+	}
+	return b.editing.Timeline(ctx, key, s)
+}
+
+func (b *breaking) Events(context.Context, operator.Snapshot, operator.EventFilter) (operator.EventPage, error) {
+	return operator.EventPage{}, b.reply()
+}
+
+func (b *breaking) PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(int)) ([]operator.Resend, error) {
+	if err := b.reply(); err != nil {
+		return nil, err
+	}
+	return b.editing.PlanReplay(ctx, from, window, progress)
+}
+
+func (b *breaking) Rewind(context.Context, time.Time, ...string) error { return b.reply() }
+
+func (b *breaking) CommandLeases(context.Context, operations.LeaseCommand, ...string) error {
+	return b.reply()
+}
+
+func (b *breaking) PlanKeyReplay(_ context.Context, key string, _ time.Duration) (*operator.KeyReplay, error) {
+	if err := b.reply(); err != nil {
+		return nil, err
+	}
+	return &operator.KeyReplay{Key: key, Resend: operator.Resend{Events: 1}, Messages: make([]relay.Message, 1)}, nil
+}
+
+func (b *breaking) SendKey(context.Context, *operator.KeyReplay, func(int)) error { return b.reply() }
+
+func (b *breaking) Consumers(ctx context.Context, management string) ([]string, error) {
+	if err := b.reply(); err != nil {
+		return nil, err
+	}
+	return b.Letters.Consumers(ctx, management)
+}
+
+func (b *breaking) ReadDeadLetters(ctx context.Context, consumer string, limit int) ([]operator.DeadLetter, bool, error) {
+	if err := b.reply(); err != nil {
+		return nil, false, err
+	}
+	return b.Letters.ReadDeadLetters(ctx, consumer, limit)
+}
+
+func (b *breaking) PlanResubmission(ctx context.Context, management, consumer string, all []operator.DeadLetter, chosen func(operator.DeadLetter) bool) (*operator.Resubmission, error) {
+	if err := b.reply(); err != nil {
+		return nil, err
+	}
+	return b.Letters.PlanResubmission(ctx, management, consumer, all, chosen)
+}
+
+func (b *breaking) Resubmit(context.Context, *operator.Resubmission, func()) ([]operator.LetterFailure, error) {
+	return nil, b.reply()
+}
+
+func (b *breaking) Discard(context.Context, string, []operator.DeadLetter, func()) ([]operator.LetterFailure, error) {
+	return nil, b.reply()
 }
 
 // crowd returns a fake with many ranges and parked keys.

@@ -3,6 +3,7 @@ package operations
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -259,6 +260,72 @@ func TestRelayIsAliveAfterItsLatestRenewal(t *testing.T) {
 	}
 	if m := v.(membersView).Members; len(m) != 2 || m[0].Words != "alive" || m[0].Leases != 3 || m[1].Words != "silent" {
 		t.Errorf("%+v", m)
+	}
+}
+
+// replying answers each request with the metrics of one process.
+type replying struct{ text string }
+
+func (r *replying) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(r.text))}, nil
+}
+
+// Rates are the differences of two readings. Mean times are those of the events sent in between, and remain while nothing
+// is sent. Without an API the rate of commits is derived, and is never negative.
+func TestRatesAreThoseBetweenTwoReadings(t *testing.T) {
+	type reading struct {
+		accepted, batches, sending, delivered, delivering, waiting, oldest, handled, failed float64
+		changes                                                                             float64 // -1: there is no API
+	}
+	for _, step := range [][]struct {
+		read              reading
+		rates             string // committed, accepted, batches, behind, oldest, parked
+		sending, delivery time.Duration
+		consumed          string
+	}{
+		{
+			{reading{100, 10, 1, 100, 5, 30, 60, 50, 2, -1}, "NaN NaN NaN 30 60 NaN", 0, 0, "{true NaN NaN}"},
+			{reading{150, 11, 1.5, 101, 5.25, 10, 70, 60, 3, -1}, "3 5 0.1 10 70 NaN", 500 * time.Millisecond, 250 * time.Millisecond, "{true 1 0.1}"},
+			{reading{150, 11, 1.5, 101, 5.25, 10, 80, 60, 3, -1}, "0 0 0 10 80 NaN", 500 * time.Millisecond, 250 * time.Millisecond, "{true 0 0}"},
+			{reading{150, 11, 1.5, 101, 5.25, 0, 0, 60, 3, -1}, "0 0 0 0 0 NaN", 500 * time.Millisecond, 250 * time.Millisecond, "{true 0 0}"},
+			{reading{10, 1, 1, 10, 1, 0, 0, 5, 0, -1}, "NaN NaN NaN 0 0 NaN", 500 * time.Millisecond, 250 * time.Millisecond, "{true NaN NaN}"}, // another process
+		},
+		{
+			{reading{100, 10, 1, 100, 5, 30, 60, 50, 2, 40}, "NaN NaN NaN 30 60 NaN", 0, 0, "{true NaN NaN}"},
+			{reading{150, 20, 2, 150, 10, 10, 70, 60, 2, 41}, "0.1 5 1 10 70 NaN", 100 * time.Millisecond, 100 * time.Millisecond, "{true 1 0}"},
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			process := &replying{}
+			r := newReader(nil, []string{"http://relay/metrics"}, &http.Client{Transport: process})
+			for i, c := range step {
+				var text strings.Builder
+				write := func(name, kind string, value float64) {
+					fmt.Fprintf(&text, "# TYPE %s %s\n%s %g\n", name, kind, name, value)
+				}
+				histogram := func(name, labels string, count, sum float64) {
+					fmt.Fprintf(&text, "# TYPE %s histogram\n%s_bucket{%sle=\"+Inf\"} %g\n%s_sum{%s} %g\n%s_count{%s} %g\n", name, name, labels, count, name, labels, sum, name, labels, count)
+				}
+				write("messaging_client_sent_messages_total", "counter", c.read.accepted)
+				histogram("messaging_client_operation_duration_seconds", "", c.read.batches, c.read.sending)
+				histogram("outbox_delivery_duration_seconds", "", c.read.delivered, c.read.delivering)
+				write("outbox_lag", "gauge", c.read.waiting)
+				write("outbox_oldest_unpublished_seconds", "gauge", c.read.oldest)
+				write("outbox_consumer_handled_total", "counter", c.read.handled)
+				write("outbox_consumer_failed_total", "counter", c.read.failed)
+				if c.read.changes >= 0 {
+					histogram("http_server_request_duration_seconds", `http_request_method="POST",http_response_status_code="201",`, c.read.changes, 1)
+				}
+				process.text = text.String()
+				r.readMetrics(t.Context())
+				p := r.overview
+				rates := strings.Trim(fmt.Sprint(p.rates), "[]")
+				if p.MetricsRead.Err != "" || rates != c.rates || p.sendTook != c.sending || p.delivery != c.delivery || fmt.Sprint(p.consumed) != c.consumed {
+					t.Errorf("reading %d: rates %s, a batch %s, a delivery %s, consumers %v, %s; want %+v", i+1, rates, p.sendTook, p.delivery, p.consumed, p.MetricsRead.Err, c)
+				}
+				time.Sleep(10 * time.Second)
+			}
+		})
 	}
 }
 

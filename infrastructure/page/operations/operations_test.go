@@ -33,7 +33,13 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // serve runs the page over a port and returns a function that gets an address.
 func serve(t *testing.T, port operations.Port) func(path string) string {
 	t.Helper()
-	o := operations.New(operations.Options{Port: port, TraceURL: "http://tempo/trace/{traceId}?from=1h"})
+	return serveWith(t, operations.Options{Port: port, TraceURL: "http://tempo/trace/{traceId}?from=1h"})
+}
+
+// serveWith is serve with other options.
+func serveWith(t *testing.T, options operations.Options) func(path string) string {
+	t.Helper()
+	o := operations.New(options)
 	p, err := page.New(&page.Options{Sections: o.Sections(), Actions: true})
 	if err != nil {
 		t.Fatal(err)
@@ -258,6 +264,61 @@ func TestConditionOfOneRangeIsCounted(t *testing.T) {
 	})
 }
 
+// A range without an owner counts among the ranges, and not among the owned ones.
+func TestOwnedRangesAndTheirOwnersAreCounted(t *testing.T) {
+	for want, owners := range map[string][]string{
+		"2 of 3 owned, by 2 relays": {"a", "", "b"}, "2 of 3 owned, by 1 relay": {"a", "a", ""}, "0 of 3 owned, by 0 relays": {"", "", ""}, "3 of 3 owned, by 2 relays": {"a", "b", "a"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			port := crowd(3, 0)
+			for i, owner := range owners {
+				port.leases[i].Owner, port.leases[i].State = owner, changefeed.LeaseLive
+			}
+			if body := serve(t, port)("/"); !strings.Contains(body, "<dt>Ranges</dt><dd>"+want+"</dd>") {
+				t.Errorf("%q: %q is missing in\n%s", owners, want, body)
+			}
+		})
+	}
+}
+
+// receipts are those of the key k.
+type receipts map[string]operations.Receipt
+
+func (r receipts) OfKey(key string) map[string]operations.Receipt {
+	if key != "k" {
+		return nil
+	}
+	return r
+}
+
+// The consumer of this process proves that it received an event before a checkpoint does.
+func TestTimelineShowsTheReceiptsOfTheConsumer(t *testing.T) {
+	at := time.Date(2026, 1, 31, 8, 0, 3, 0, time.UTC)
+	port := crowd(1, 0)
+	for _, id := range []string{"e1", "e2"} {
+		port.entries = append(port.entries, operator.Entry{Message: relay.Message{ID: id, CreatedAt: "2026-01-31T08:00:03.100Z"}, CommittedAt: at, Status: operator.StatusWaiting})
+	}
+	get := serveWith(t, operations.Options{Port: port, Receipts: receipts{"e1": {Accepted: at.Add(250 * time.Millisecond), Received: at.Add(400 * time.Millisecond)}}})
+	const received, waiting = `<span class="state good">received</span><span class="soft">300 ms from creation to reception</span>`, `<span class="state busy">waiting</span>`
+	for path, wants := range map[string][2][]string{
+		"/life/k":     {{received, "<dt>accepted</dt><dd>2026-01-31 08:00:03.250Z</dd>", "<dt>received</dt><dd>2026-01-31 08:00:03.400Z</dd>"}, {waiting}},
+		"/life/other": {{waiting}, {waiting}},
+	} {
+		body := get(path)
+		for i, want := range wants {
+			entry := regexp.MustCompile(fmt.Sprintf(`(?s)<li id="e-e%d".*?</details></li>`, i+1)).FindString(body)
+			for _, part := range want {
+				if !strings.Contains(entry, part) {
+					t.Errorf("%s, event %d: %q is missing in\n%s", path, i+1, part, entry)
+				}
+			}
+			if waits := want[0] == waiting; waits == strings.Contains(entry, "<dt>received</dt>") || waits == strings.Contains(entry, "<dt>accepted</dt>") {
+				t.Errorf("%s, event %d has other receipts than its own:\n%s", path, i+1, entry)
+			}
+		}
+	}
+}
+
 // A key without stored events has no state.
 func TestUnknownKeyDoesNotFlow(t *testing.T) {
 	port := crowd(1, 0)
@@ -473,26 +534,8 @@ func act(t *testing.T, port operations.Port, path string, pause time.Duration, w
 			return reply
 		}
 		preview := request(httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil))
-		form := url.Values{"why": {"because"}, "who": {"me"}}
-		for _, field := range regexp.MustCompile(`name="(\w+)" value="([^"]+)"`).FindAllStringSubmatch(preview.Body.String(), -1) {
-			form.Set(field[1], html.UnescapeString(field[2]))
-		}
-		if typed := regexp.MustCompile(`Type <b>([^<]+)</b>`).FindStringSubmatch(preview.Body.String()); typed != nil {
-			form.Set("typed", typed[1])
-		}
-		q, _ := url.ParseQuery(path[strings.Index(path, "?")+1:])
-		for _, area := range []string{"body", "document"} {
-			if q.Has(area) {
-				form.Set(area, q.Get(area))
-			}
-		}
 		time.Sleep(pause)
-		address, _, _ := strings.Cut(path, "?")
-		r := httptest.NewRequest(http.MethodPost, "http://localhost"+address, strings.NewReader(form.Encode()))
-		for name, value := range map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"} {
-			r.Header.Set(name, value)
-		}
-		confirmed := request(r)
+		confirmed := request(confirmation(path, preview.Body.String()))
 		if confirmed.Code != http.StatusSeeOther {
 			t.Fatalf("%d %s", confirmed.Code, confirmed.Body)
 		}
@@ -504,6 +547,29 @@ func act(t *testing.T, port operations.Port, path string, pause time.Duration, w
 		}
 	})
 	return body
+}
+
+// confirmation returns the request that confirms the preview of an act. Its areas have the texts in the query of path.
+func confirmation(path, preview string) *http.Request {
+	form := url.Values{"why": {"because"}, "who": {"me"}}
+	for _, field := range regexp.MustCompile(`name="(\w+)" value="([^"]+)"`).FindAllStringSubmatch(preview, -1) {
+		form.Set(field[1], html.UnescapeString(field[2]))
+	}
+	if typed := regexp.MustCompile(`Type <b>([^<]+)</b>`).FindStringSubmatch(preview); typed != nil {
+		form.Set("typed", typed[1])
+	}
+	address, query, _ := strings.Cut(path, "?")
+	q, _ := url.ParseQuery(query)
+	for _, area := range []string{"body", "document"} {
+		if q.Has(area) {
+			form.Set(area, q.Get(area))
+		}
+	}
+	r := httptest.NewRequest(http.MethodPost, "http://localhost"+address, strings.NewReader(form.Encode()))
+	for name, value := range map[string]string{"Content-Type": "application/x-www-form-urlencoded", "Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"} {
+		r.Header.Set(name, value)
+	}
+	return r
 }
 
 // The time of a rewind is that of its preview, however long the operator reads it.
@@ -630,7 +696,7 @@ func TestSkipOfAnEventThatHasJustLeftIsRefused(t *testing.T) {
 		}
 		reply := httptest.NewRecorder()
 		p.ServeHTTP(reply, httptest.NewRequest(http.MethodGet, "http://localhost/parked/skip?key=k&event=e1", nil))
-		if reply.Code != http.StatusConflict || !strings.Contains(reply.Body.String(), "not the first in line") {
+		if reply.Code != http.StatusConflict || refused(reply.Body.String()) != "The event has left; Event e1 is not the first in line of key k any more.; See the key." {
 			t.Errorf("line %v: %d %s", line, reply.Code, reply.Body)
 		}
 		p.Close()

@@ -121,6 +121,29 @@ func TestVerdictNamesTheWorstTrouble(t *testing.T) {
 	}
 }
 
+// An age at a limit is beyond it.
+func TestAgeOfTheOldestEventIsComparedWithItsLimits(t *testing.T) {
+	const lost, quarter, twice, slow, none, well = "bad events will be lost", "warn more than a quarter", "warn older than the duplicate window", "warn the relay is too slow", "good no backlog", "good well within both limits"
+	for _, c := range []struct {
+		oldest, ttl, window time.Duration
+		want                string
+	}{
+		{0, time.Hour, 10 * time.Minute, none},
+		{time.Nanosecond, time.Hour, 10 * time.Minute, well},
+		{2*time.Minute - 1, time.Hour, 10 * time.Minute, well},
+		{2 * time.Minute, time.Hour, 10 * time.Minute, slow},
+		{10*time.Minute - 1, time.Hour, 10 * time.Minute, slow},
+		{10 * time.Minute, time.Hour, 10 * time.Minute, twice},
+		{16 * time.Minute, time.Hour, 10 * time.Minute, quarter},
+		{31 * time.Minute, time.Hour, 10 * time.Minute, lost},
+		{time.Minute, time.Hour, time.Minute, twice},
+	} {
+		if state, words := ageState(c.oldest, c.ttl, c.window); !strings.HasPrefix(state+" "+words, c.want) {
+			t.Errorf("%s of %s, with a window of %s: %s %s, want %s", c.oldest, c.ttl, c.window, state, words, c.want)
+		}
+	}
+}
+
 // A rate needs two readings. Until then consumers are not known to be idle.
 func TestConsumersAreNotKnownBeforeTheSecondReading(t *testing.T) {
 	p := Overview{MetricsRead: Source{At: time.Now(), Tried: time.Now()}, rates: unknownRates()}
