@@ -39,6 +39,7 @@ type Options struct {
 type DB struct {
 	*pebble.DB
 	fs      vfs.FS
+	logs    syncedLogs
 	dir     string
 	memory  bool
 	lock    *pebble.Lock // nil in memory
@@ -80,6 +81,10 @@ func (d *DB) open(o *Options) (err error) {
 		options.Lock = d.lock
 		if hasTables, err = check(d.fs, d.dir); err == nil {
 			err = d.startNewest()
+		}
+		if err == nil {
+			err = d.logs.open(d.fs, d.dir)
+			options.FS = &d.logs
 		}
 	}
 	if err == nil {
@@ -162,5 +167,9 @@ func (d *DB) unlock() error {
 	if d.lock == nil {
 		return nil
 	}
-	return d.lock.Close()
+	var err error
+	if d.logs.note != nil {
+		err = d.logs.note.Close()
+	}
+	return errors.Join(err, d.lock.Close())
 }

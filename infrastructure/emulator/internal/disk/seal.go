@@ -67,11 +67,12 @@ func check(fs vfs.FS, dir string) (hasTables bool, err error) {
 		}
 		return hasTables, syncDir(fs, dir)
 	}
+	newest, durable := readNote(fs, dir)
 	for _, name := range names {
 		if kindOf(name) != checked {
 			continue
 		}
-		if err := checkChunks(fs, dir, name); err != nil {
+		if err := checkChunks(fs, dir, name, newest, durable); err != nil {
 			return hasTables, err
 		}
 	}
@@ -125,22 +126,27 @@ func checkFile(fs vfs.FS, dir, name, size, sum string) error {
 	return nil
 }
 
-// checkChunks checks the chunks of a log or a manifest.
-func checkChunks(fs vfs.FS, dir, name string) error {
+// checkChunks checks the chunks of a log or a manifest. The log newest is durable up to an offset.
+func checkChunks(fs vfs.FS, dir, name string, newest, durable uint64) error {
 	data, err := read(fs, fs.PathJoin(dir, name))
 	if err != nil {
 		return err
 	}
-	f := file{data: data}
-	if number, isLog := strings.CutSuffix(name, ".log"); isLog {
-		n, err := strconv.ParseUint(number, 10, 64)
-		if err != nil {
+	f := file{data: data, log: strings.HasSuffix(name, ".log")}
+	if f.log {
+		number, ok := logNumber(name)
+		if !ok {
 			return fmt.Errorf("%w: the log %s has no number", ErrDamaged, name)
 		}
-		f.log, f.number = true, uint32(n)
+		f.number = uint32(number)
+		if number != newest {
+			durable = 0
+		}
+	} else {
+		durable = 0
 	}
-	if bad, proof := f.damage(); proof > 0 {
-		return fmt.Errorf("%w: %s has a wrong checksum at byte %d, but byte %d was written after it", ErrDamaged, name, bad, proof)
+	if bad, proof := f.damage(durable); proof > 0 {
+		return fmt.Errorf("%w: %s is not readable from byte %d on, but was written up to byte %d at least", ErrDamaged, name, bad, proof)
 	}
 	return nil
 }

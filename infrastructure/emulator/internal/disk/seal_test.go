@@ -2,8 +2,13 @@ package disk
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
 	"testing"
 
 	"feedbox/tests/fuzzseed"
@@ -92,6 +97,92 @@ func TestDamageInALog(t *testing.T) {
 	}
 }
 
+// After kill -9 every acknowledged write is still in the log. Without that part of it the store must not open,
+// because it would serve an older state.
+func TestDamageBelowTheLastFsyncIsDetected(t *testing.T) {
+	const writes = 250 // some of them in a second log
+	fs := vfs.NewCrashableMem()
+	d := mustOpen(t, fs)
+	key := func(n int) []byte { return fmt.Appendf(nil, "k%d", n) }
+	for n := range writes {
+		batch := d.NewBatch()
+		if err := errors.Join(batch.Set(key(n), bytes.Repeat([]byte{byte(n)}, 3000), nil), d.Commit(batch), batch.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	killed := func() *vfs.MemFS {
+		return fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+	}
+	defer mustClose(t, d)
+	names, err := fs.List("d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slices.MaxFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(filepath.Ext(a), filepath.Ext(b)), cmp.Compare(a, b)) // no other extension is greater
+	})
+	sound, err := read(fs, fs.PathJoin("d", log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	number, ok := logNumber(log)
+	end := (&file{data: sound, log: true, number: uint32(number)}).end()
+	if !ok || number < 3 || end < 3*blockSize {
+		t.Fatalf("%s ends at byte %d", log, end)
+	}
+	for at := 0; at < end; at += 1999 {
+		for what, data := range map[string][]byte{"cut at": sound[:at], "flipped in": flipped(sound, at), "flipped in the last byte, and in": flipped(flipped(sound, end-1), at)} {
+			left := killed()
+			if err := write(left, "d", log, data); err != nil {
+				t.Fatal(err)
+			}
+			if d, err := open(left, "1"); !errors.Is(err, ErrDamaged) {
+				t.Errorf("%s byte %d of %d: %v", what, at, end, err)
+				if err == nil {
+					mustClose(t, d)
+				}
+			}
+		}
+	}
+	// Neither a crash of the process nor one of the machine is damage.
+	for _, left := range []*vfs.MemFS{killed(), fs.CrashClone(vfs.CrashCloneCfg{})} {
+		d := mustOpen(t, left)
+		for n := range writes {
+			if !has(d, string(key(n))) {
+				t.Errorf("key %d is gone", n)
+			}
+		}
+		mustClose(t, d)
+	}
+}
+
+// A note that is ahead would make a crash look like damage, and the store could not be opened any more.
+func TestNoteIsNeverAheadOfTheDisk(t *testing.T) {
+	fs := vfs.NewCrashableMem()
+	var before *vfs.MemFS // the last fsync: killed before it
+	d := mustOpen(t, onLog(fs, func() error {
+		before = fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(1, 1))})
+		return nil
+	}))
+	for n := range 50 {
+		if err := put(d, fmt.Sprint("k", n)); err != nil {
+			t.Fatal(err)
+		}
+		left := mustOpen(t, before)
+		if n > 0 && !has(left, fmt.Sprint("k", n-1)) {
+			t.Errorf("key %d is gone", n-1)
+		}
+		mustClose(t, left)
+	}
+	mustClose(t, d)
+}
+
+func flipped(data []byte, at int) []byte {
+	data = bytes.Clone(data)
+	data[at] ^= 1
+	return data
+}
+
 func TestSealIsUsedOnce(t *testing.T) {
 	fs := vfs.NewMem()
 	if err := fs.MkdirAll("d", 0o755); err != nil {
@@ -160,7 +251,7 @@ func TestDamageInAManifest(t *testing.T) {
 		manifest = append(manifest, c...)
 	}
 	damaged := func(data []byte) bool {
-		_, proof := (&file{data: data}).damage()
+		_, proof := (&file{data: data}).damage(0)
 		return proof > 0
 	}
 	for cut := range len(manifest) + 1 {
@@ -192,13 +283,13 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte, cut uint16) {
 		for _, isLog := range []bool{true, false} {
 			x := file{data: data, log: isLog, number: 1}
-			bad, proof := x.damage()
+			bad, proof := x.damage(0)
 			if bad > len(data) || proof != 0 && proof <= bad {
 				t.Errorf("bad at %d, proved at %d of %d", bad, proof, len(data))
 			}
 		}
 		sound := file{data: log[:int(cut)%(len(log)+1)], log: true, number: 1}
-		if _, proof := sound.damage(); proof != 0 {
+		if _, proof := sound.damage(0); proof != 0 {
 			t.Errorf("a log cut to %d bytes is damaged at %d", len(sound.data), proof)
 		}
 	})
