@@ -136,7 +136,9 @@ func (p ParkedKey) statuses() func(e *relay.StoredEvent, proved Status) Status {
 const provesFor = 15 * time.Second
 
 // proof returns a function that returns sent, waiting or unknown for an event, by the lease of its
-// range. The position of the event decides if the store has it; else the time, in whole seconds.
+// range. The position of the event decides if the store has it; else the time, in whole seconds. A
+// change that waits may be younger than events with positions behind it, because a long transaction stores
+// it late.
 func (o *Operator) proof(ctx context.Context, s Snapshot) func(e *relay.StoredEvent) Status {
 	placer, placed := o.store.Feed.(changefeed.Placer)
 	if placed {
@@ -170,7 +172,7 @@ func (o *Operator) proof(ctx context.Context, s Snapshot) func(e *relay.StoredEv
 			return waiting
 		case !r.Lag.Known:
 			return StatusUnknown
-		case oldest.IsZero() && handledBefore(e, s.measured(r)), handledBefore(e, oldest):
+		case oldest.IsZero() && handledBefore(e, s.measured(r)), e.LSN == 0 && handledBefore(e, oldest):
 			return StatusSent
 		case !oldest.IsZero() && !e.StoredAt.Before(oldest.Truncate(time.Second)):
 			return waiting

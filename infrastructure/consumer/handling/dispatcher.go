@@ -159,6 +159,7 @@ func (d *Dispatcher) serve(ctx context.Context, key string) {
 	for m := d.next(key, k); m != nil; m = d.next(key, k) {
 		if !d.acquirePermit(ctx, m) {
 			d.runner.Released(ctx)
+			loaded = false // see the end of the loop
 			continue
 		}
 		if m.WakeUp {
@@ -184,7 +185,8 @@ func (d *Dispatcher) serve(ctx context.Context, key string) {
 			}
 		}
 		<-d.permits
-		if !d.settle(ctx, k, m, out, handlerFailed) {
+		// If the lock was lost, another process may have handled or parked the event, and later ones.
+		if !d.settle(ctx, k, m, out, handlerFailed) || m.Context.Err() != nil {
 			loaded = false
 		}
 	}

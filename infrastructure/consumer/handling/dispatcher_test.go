@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"feedbox/application/relay/parkedtest"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/handling"
 )
@@ -267,6 +268,35 @@ func TestOnlyDeliveriesToAHandlerCountTowardsTheLimit(t *testing.T) {
 	}
 }
 
+// During an outage of the handler the broker closes the channel again and again, such as RabbitMQ after each
+// consumer_timeout. An error of Unavailable is a result of the delivery, and says nothing about the event.
+func TestUnavailableHandlerSpendsNoDeliveriesOfTheLimit(t *testing.T) {
+	inbox, down := consumer.NewMemoryInbox(0), true
+	run(t, consumer.Options{Inbox: inbox, Attempts: -1}, func(context.Context, *consumer.Event) error {
+		if down {
+			return consumer.Unavailable(errors.New("the database does not answer"))
+		}
+		return nil
+	}, func(d *broker) {
+		d.dispatcher.LimitDeliveries(3)
+		for n := range 10 {
+			d.deliveries = n + 1
+			d.deliver("a", 1)
+			time.Sleep(30 * time.Minute)
+			d.loseLocks(consumer.ErrLockLost)
+			synctest.Wait()
+			d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
+		}
+		d.want(t, "dead letters", &d.deadLetters, 0)
+		down = false
+		d.mu.Lock()
+		d.handled = nil
+		d.mu.Unlock()
+		d.deliver("a", 1)
+		d.want(t, "handled after the outage", &d.handled, time.Minute, "a1")
+	})
+}
+
 // An event with a lost lock is not handled. Its redelivery waits until the running handler of the key
 // has returned, so that the inbox detects a duplicate.
 func TestRedeliveryWaitsForTheRunningHandler(t *testing.T) {
@@ -287,6 +317,64 @@ func TestRedeliveryWaitsForTheRunningHandler(t *testing.T) {
 		d.want(t, "outcomes", &d.outcomes, 0, "a1 handled", "a1 dropped", "a2 handled", "a3 handled")
 		if !errors.Is(cause, consumer.ErrLockLost) {
 			t.Errorf("the handler's context ended with %v", cause)
+		}
+	})
+}
+
+// Another process may have handled the event, and later ones, between the loss of the lock and the redelivery.
+func TestRedeliveryAfterAFailedHandlerReadsTheMark(t *testing.T) {
+	inbox := consumer.NewMemoryInbox(0)
+	run(t, consumer.Options{Inbox: inbox}, func(ctx context.Context, e *consumer.Event) error {
+		if e.ID == "a1" {
+			time.Sleep(5 * time.Second)
+			return context.Cause(ctx)
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1, 2, 3)
+		time.Sleep(time.Second)
+		d.loseLocks(consumer.ErrLockLost)
+		for n := range int64(2) { // another process handles a1 and a2, and ends before they are settled
+			if err := inbox.Record(t.Context(), "a", consumer.Mark{Sequence: n + 1, EventID: fmt.Sprint("a", n+1)}); err != nil {
+				t.Error(err)
+			}
+		}
+		d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
+		d.deliver("a", 1, 2, 3)
+		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 abandoned", "a1 dropped", "a2 dropped", "a3 handled")
+		d.want(t, "handled", &d.handled, 0, "a1", "a3")
+	})
+}
+
+// Another process parks the event meanwhile, so the later ones of its key wait for it.
+func TestRedeliveryAfterAFailedHandlerReadsTheGate(t *testing.T) {
+	store, inbox := parkedtest.NewMemory(), consumer.NewMemoryInbox(0)
+	run(t, consumer.Options{Inbox: inbox, Park: store}, func(ctx context.Context, e *consumer.Event) error {
+		if e.ID == "a1" {
+			time.Sleep(5 * time.Second)
+			return context.Cause(ctx)
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1)
+		time.Sleep(time.Second)
+		d.loseLocks(consumer.ErrLockLost)
+		other, done := context.WithCancel(d.ctx)
+		b, err := handling.NewDispatcher(handling.Source{}, nil, func(context.Context, *consumer.Event) error { return consumer.DeadLetter("unknown_schema", nil) }, consumer.Options{Inbox: inbox, Park: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Add(other, &handling.Delivery{Event: &consumer.Event{ID: "a1", Key: "a", Sequence: 1, DeliveryCount: 1}, Context: other, Complete: func(consumer.Outcome) {}})
+		time.Sleep(time.Second)
+		done()
+		if got := fmt.Sprint(parkedIDs(store, "a")); got != "[a1]" {
+			t.Fatalf("parked %s", got)
+		}
+		d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
+		d.deliver("a", 2) // the broker has settled a1
+		d.want(t, "handled", &d.handled, time.Minute, "a1")
+		if got := fmt.Sprint(parkedIDs(store, "a")); got != "[a1 a2]" {
+			t.Errorf("parked %s, want a2 behind a1", got)
 		}
 	})
 }

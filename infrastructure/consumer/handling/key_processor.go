@@ -31,7 +31,8 @@ type KeyProcessor struct {
 type Progress struct {
 	GapWaits int // waits for a missing event
 
-	begun bool // passed to the handler
+	begun   bool // passed to the handler
+	counted bool // its delivery is counted in the inbox
 }
 
 // Load reads the mark of the key from the inbox, and whether the key is parked.
@@ -209,6 +210,9 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 		return err
 	})
 	if out.Err != nil {
+		if IsUnavailable(out.Err) {
+			k.uncountDelivery(ctx, e, p)
+		}
 		return called || IsFinal(out.Err) || IsUntried(out.Err)
 	}
 	out.Err = k.Record(ctx, e)
@@ -220,7 +224,7 @@ func (k *KeyProcessor) Process(ctx context.Context, out *consumer.Outcome, p *Pr
 // many deliveries by the broker: it counts nothing before, so most events cost nothing.
 func (k *KeyProcessor) countDelivery(ctx context.Context, e *consumer.Event, p *Progress) error {
 	if k.DeliveryLimit > 0 && !p.begun && e.ID != "" && e.DeliveryCount > k.DeliveryLimit {
-		key := "deliveries:" + e.ID // not the key of an aggregate; the inbox deletes it in time like any other
+		key := deliveriesOf(e)
 		counted, err := k.Inbox.Last(ctx, key)
 		if err == nil && counted.Sequence >= int64(k.DeliveryLimit) {
 			return &consumer.DeadLetterError{Reason: consumer.ReasonDeliveries, Err: fmt.Errorf("%d deliveries to handlers ended without a result", counted.Sequence)}
@@ -231,9 +235,29 @@ func (k *KeyProcessor) countDelivery(ctx context.Context, e *consumer.Event, p *
 		if err != nil {
 			return fmt.Errorf("count deliveries of event %s: %w", e.ID, err)
 		}
+		p.counted = true
 	}
 	p.begun = true
 	return nil
+}
+
+// deliveriesOf returns the key of a count of deliveries. It is not that of an aggregate; the inbox deletes it
+// in time like any other.
+func deliveriesOf(e *consumer.Event) string { return "deliveries:" + e.ID }
+
+// uncountDelivery removes the count of an event, because the handler has returned: it is unavailable, which
+// says nothing about the event. If that fails, the event may be refused after fewer deliveries than the limit.
+func (k *KeyProcessor) uncountDelivery(ctx context.Context, e *consumer.Event, p *Progress) {
+	if !p.counted {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), parkTimeout) // the lock may be lost
+	defer cancel()
+	if err := k.Inbox.Record(ctx, deliveriesOf(e), consumer.Mark{EventID: e.ID}); err != nil {
+		k.Log.WarnContext(ctx, "deliveries of an event during an outage count", "event", e.ID, "error", err)
+		return
+	}
+	p.counted = false
 }
 
 // IsGap reports whether an event before e has not been handled. A resubmitted event does not wait.

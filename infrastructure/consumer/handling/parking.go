@@ -252,7 +252,7 @@ func (p *Parking) handle(ctx context.Context, k *KeyProcessor, e *consumer.Event
 		case errors.Is(out.Err, consumer.Defer()):
 			return relay.Refuse(consumer.ReasonCannotDefer, "a parked event is no longer at the broker, which therefore cannot defer it")
 		case e.DeliveryCount >= drainTries:
-			return &relay.Error{Class: relay.Refused, Ambiguous: true, Reason: consumer.ReasonAttempts, Err: out.Err}
+			return &relay.Error{Class: relay.Refused, Reason: consumer.ReasonAttempts, Err: out.Err}
 		}
 		Wait(ctx, ctx, p.runner.BackoffOf(e, e.DeliveryCount))
 	}

@@ -124,6 +124,33 @@ func TestRetryOutlivesAnOutageOfTheHandler(t *testing.T) {
 	})
 }
 
+// Events of several keys fail again for reasons of their own, while those of other keys are handled. The operator of
+// each retry must learn that, and the handler must not be called for ever.
+func TestRetriesOfSeveralKeysThatFailAgainEnd(t *testing.T) {
+	store, calls := parkedtest.NewMemory(), map[string]int{}
+	run(t, consumer.Options{Park: store, Attempts: 1}, func(_ context.Context, e *consumer.Event) error {
+		if e.Key == "fine" {
+			return nil
+		}
+		calls[e.Key]++
+		return errors.New("amount is negative")
+	}, func(d *broker) {
+		for n, key := range []string{"a", "b", "c", "d"} {
+			d.deliver(key, 1)
+			time.Sleep(time.Minute)
+			intent(t, store, key, relay.Intent{Verb: relay.VerbRetry})
+			time.Sleep(time.Minute)
+			d.deliver("fine", int64(n+1))
+			time.Sleep(time.Hour)
+			synctest.Wait()
+			g, err := store.Gate(t.Context(), key)
+			if err != nil || g.Intent != nil || g.Attempts != 1 || !strings.Contains(g.Error, "negative") || calls[key] != 4 {
+				t.Errorf("key %s after an hour: intent %+v, %d abandoned drains, error %q, %d calls of the handler; want no intent, the error and 4 calls; %v", key, g.Intent, g.Attempts, g.Error, calls[key], err)
+			}
+		}
+	})
+}
+
 func parkedIDs(store *parkedtest.Memory, key string) (ids []string) {
 	events, _ := store.First(context.Background(), key, 1000, 1<<30)
 	for _, e := range events {

@@ -11,8 +11,16 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"feedbox/application/command"
+	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
+	"feedbox/infrastructure/process/config"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/recordstore"
+	"feedbox/infrastructure/store/recordstore/parked"
+	"feedbox/infrastructure/store/recordstore/recordstoretest"
 )
 
 const insertEvent = `INSERT INTO events (hash, key, id, document) VALUES ($1, $2, $3, $4)`
@@ -179,5 +187,178 @@ func TestRanges(t *testing.T) {
 		if _, err := few.Read(t.Context(), changefeed.ReadRequest{Range: halves[0], Continuation: bad}); !errors.Is(err, changefeed.ErrPermanent) {
 			t.Errorf("continuation %s: %v", bad, err)
 		}
+	}
+}
+
+// eventsOnly is the decoder of a store without other documents.
+type eventsOnly struct{}
+
+func (eventsOnly) Decode([]byte) (relay.Message, bool, error) { return relay.Message{}, true, nil }
+
+// The feed has the order of transaction ids, in which the times of events may fall: an old transaction emits late.
+// A replay from a time between must not move the checkpoint past an event that was never sent.
+func TestReplayFromATimeSkipsNoUnsentEvent(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
+	must(t, err)
+	old, err := pool.Begin(t.Context())
+	must(t, err)
+	defer func() { _ = old.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = old.Exec(t.Context(), `SELECT pg_current_xact_id()`)
+	must(t, err)
+	_, err = pool.Exec(t.Context(), insertEvent, hash(feed, "b"), "b", "unsent", `{"id":"unsent"}`)
+	must(t, err)
+	time.Sleep(500 * time.Millisecond)
+	var from time.Time
+	must(t, pool.QueryRow(t.Context(), `SELECT clock_timestamp()`).Scan(&from))
+	time.Sleep(1500 * time.Millisecond)
+	_, err = old.Exec(t.Context(), insertEvent, hash(feed, "a"), "a", "sent", `{"id":"sent"}`)
+	must(t, err)
+	must(t, old.Commit(t.Context()))
+	_, err = pool.Exec(t.Context(), insertEvent, hash(feed, "c"), "c", "later", `{"id":"later"}`)
+	must(t, err)
+	var page *changefeed.Page
+	within(t, "the first event is read", func() bool {
+		page, err = feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), MaxItems: 1})
+		must(t, err)
+		return len(page.Items) == 1
+	})
+	if raw := string(page.Items[0].Raw); raw != `{"id":"sent"}` {
+		t.Fatalf("the first event is %s", raw)
+	}
+	source, err := feed.Source(t.Context())
+	must(t, err)
+	id := "feedbox" + source.Host + "_" + source.Database + "_" + source.Container + "..-FF"
+	body := fmt.Sprintf(`{"id":%q,"version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,"ContinuationToken":%q,"properties":{"lsn":"%d","changeTime":"%d"}}`,
+		id, page.Continuation, page.Items[0].LSN, page.Items[0].Timestamp)
+	leases := postgres.Leases{DB: db}
+	_, err = leases.Create(t.Context(), changefeed.Record{ID: id, Body: []byte(body)})
+	must(t, err)
+
+	o := operator.New(&config.Relay{Processor: "feedbox"}, operator.Store{Store: relayport.Store{Feed: feed, Leases: leases, Decoder: eventsOnly{}}}, nil)
+	plan, err := o.PlanReplay(t.Context(), from, time.Minute, func(int) {})
+	must(t, err)
+	if len(plan) != 1 {
+		t.Fatalf("plan %+v", plan)
+	}
+	at := changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: page.Continuation}
+	if plan[0].Left == "" && plan[0].Events > 0 { // as feedbox replay does
+		must(t, o.Rewind(t.Context(), from, plan[0].Lease))
+		all, err := o.Leases.Leases(t.Context())
+		must(t, err)
+		at.Continuation, at.Since = all[0].Request.Rewind.Continuation, all[0].Request.Rewind.Since
+	}
+	var sent []string
+	for {
+		page, err := feed.Read(t.Context(), at)
+		must(t, err)
+		for _, item := range page.Items {
+			sent = append(sent, string(item.Raw))
+		}
+		at.Continuation, at.Since = page.Continuation, time.Time{}
+		if page.CaughtUp {
+			break
+		}
+	}
+	if !strings.Contains(strings.Join(sent, ""), "unsent") {
+		t.Errorf("after the replay from %s (%+v) the relay sends %v, and never the event that was not sent before", from.Format(time.RFC3339Nano), plan[0], sent)
+	}
+}
+
+// The first unsent event of the feed may be younger than later ones, because an old transaction emitted it late. A
+// relay that does not run has sent none of them.
+func TestUnsentEventIsNotShownAsSent(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
+	must(t, err)
+	old, err := pool.Begin(t.Context())
+	must(t, err)
+	defer func() { _ = old.Rollback(context.WithoutCancel(t.Context())) }()
+	_, err = old.Exec(t.Context(), `SELECT pg_current_xact_id()`)
+	must(t, err)
+	_, err = pool.Exec(t.Context(), insertEvent, hash(feed, "b"), "b", "early", `{"id":"early"}`)
+	must(t, err)
+	time.Sleep(3500 * time.Millisecond)
+	_, err = old.Exec(t.Context(), insertEvent, hash(feed, "a"), "a", "late", `{"id":"late"}`)
+	must(t, err)
+	must(t, old.Commit(t.Context()))
+	source, err := feed.Source(t.Context())
+	must(t, err)
+	id := "feedbox" + source.Host + "_" + source.Database + "_" + source.Container + "..-FF"
+	leases := postgres.Leases{DB: db}
+	_, err = leases.Create(t.Context(), changefeed.Record{ID: id, Body: fmt.Appendf(nil, `{"id":%q,"version":1,"LeaseToken":"-FF","FeedRange":{"Range":{"min":"","max":"FF"}},"Owner":null,"ContinuationToken":"\"0\"","properties":{}}`, id)})
+	must(t, err)
+	o := operator.New(&config.Relay{Processor: "feedbox"}, operator.Store{Store: relayport.Store{
+		Feed: feed, Leases: leases, Decoder: eventsOnly{}, Events: recordstore.Events{Store: postgres.Records{DB: db}, Decoder: eventsOnly{}},
+		Parked: parked.Store{Records: postgres.Parked{DB: db}},
+	}}, nil)
+	var s operator.Snapshot
+	within(t, "the events are below the horizon", func() bool {
+		s, err = o.Measure(t.Context())
+		must(t, err)
+		return s.Behind == 2 || len(s.Ranges) == 1 && s.Ranges[0].Lag.Transactions > 1
+	})
+	timeline, err := o.Timeline(t.Context(), "b", s)
+	must(t, err)
+	if len(timeline.Events) != 1 || timeline.Events[0].Status == operator.StatusSent {
+		t.Errorf("nothing was sent, shown is %+v", timeline.Events)
+	}
+}
+
+// order is a publisher that keeps the sequences of what it is given, by key.
+type order map[string][]int64
+
+func (o order) Publish(_ context.Context, groups []relay.Group) error {
+	for _, g := range groups {
+		for i := range g.Messages {
+			o[g.Key] = append(o[g.Key], g.Messages[i].Sequence)
+		}
+	}
+	return nil
+}
+
+// Events were copied from another server, and the operator does what the start advises. The relay sends the events of
+// each key in their order.
+func TestAdviceForCopiedEventsKeepsTheOrderOfKeys(t *testing.T) {
+	db, pool := openAt(t, database(t))
+	p := baskets(t, db, nil)
+	made, err := p.Create(t.Context(), recordstoretest.Opening("one"))
+	must(t, err)
+	target := command.Target{ID: made.Aggregate.ID()}
+	for range 2 { // commits of two events each
+		_, err := p.Update(t.Context(), target, func(b *recordstoretest.Basket) error { return errors.Join(b.Add("a"), b.Add("b")) })
+		must(t, err)
+	}
+	state, err := db.State(t.Context())
+	must(t, err)
+	state.Foreign = true
+	_, advice, _ := strings.Cut(state.Faults()[0].Next, "run ")
+	advice, _, _ = strings.Cut(advice, ", and start again")
+	_, err = pool.Exec(t.Context(), advice)
+	must(t, err)
+	if state, err := db.State(t.Context()); err != nil || state.Foreign {
+		t.Errorf("after the advice %+v, %v", state, err)
+	}
+	store, err := postgres.NewRelayStore(db, &postgres.RelayStoreOptions{Ranges: 1, Hold: -1})
+	must(t, err)
+	sent := order{}
+	r, err := relay.New(store.Decoder, sent, nil)
+	must(t, err)
+	at := ""
+	within(t, "all events are sent", func() bool {
+		page, err := store.Feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: at, MaxItems: 1000})
+		must(t, err)
+		var changes []relay.Change
+		for _, item := range page.Items {
+			changes = append(changes, relay.Change{Raw: item.Raw, LSN: item.LSN, Timestamp: item.Time()})
+		}
+		if failed := r.Handle(t.Context(), relay.Ownership{Lease: "l", Epoch: 1}, changes); failed != nil {
+			t.Fatal(failed)
+		}
+		at = page.Continuation
+		return len(sent[target.ID.String()]) == 5
+	})
+	if got := fmt.Sprint(sent[target.ID.String()]); got != "[1 2 3 4 5]" {
+		t.Errorf("after %q the relay sends the events of a key in the order %s", advice, got)
 	}
 }

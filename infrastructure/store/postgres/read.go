@@ -27,10 +27,10 @@ const readQuery = `SELECT h.term, h.horizon, h.ahead, l.last, e.xid, e.stored_at
 FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS horizon, pg_snapshot_xmax(pg_current_snapshot()) AS ahead, $term AS term) h
 LEFT JOIN LATERAL (SELECT xid AS last FROM feedbox.events WHERE xid < h.horizon ORDER BY xid DESC LIMIT 1) l ON true
 LEFT JOIN LATERAL (
-	SELECT xid, stored_at, hash, key, CASE WHEN count(*) OVER before < $5 AND coalesce(sum(octet_length(document)) OVER before, 0) < $8 THEN document END AS document
+	SELECT xid, stored_at, hash, key, CASE WHEN count(*) OVER before < $5 AND coalesce(sum(octet_length(document)) OVER before, 0) < $4 THEN document END AS document
 	FROM (
 		SELECT xid, stored_at, hash, key, document FROM feedbox.events
-		WHERE xid >= $1 AND (xid, hash) > ($1, $7) AND xid < h.horizon AND hash >= $2 AND hash < $3 AND stored_at >= $4
+		WHERE xid >= $1 AND (xid, hash) > ($1, $7) AND xid < h.horizon AND hash >= $2 AND hash < $3
 			AND width_bucket(hash, $6::int[]) % 2 <> 0
 		ORDER BY xid, hash FETCH FIRST ($5::bigint + 1) ROWS WITH TIES
 	) next
@@ -88,6 +88,9 @@ func (f *Feed) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 // read polls its range alone until it has reached the end, then together with other readers, and
 // alone again when the hold is over.
 func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
+	if err := f.begin(ctx, r); err != nil {
+		return nil, err
+	}
 	if known := f.empty.Take(r.Range); known.upTo > 0 && known.from == r.Position && r.hash == wholeTransaction {
 		r.empty, r.term, r.atEnd = known.upTo, known.term, true
 	}
@@ -121,10 +124,28 @@ func (f *Feed) read(ctx context.Context, r *reader) (*changefeed.Page, error) {
 	}
 }
 
+// begin sets the position of a read from a time on: before the first transaction of its range that stored an
+// event since then, or may still do so, at most after the last stored event. Later transactions may have
+// stored events before that time, which are read too: they may not have been sent, and the position moves
+// past them.
+func (f *Feed) begin(ctx context.Context, r *reader) error {
+	if r.Since.IsZero() {
+		return nil
+	}
+	var first uint64
+	err := f.db.queryRow(ctx, `SELECT least(pg_snapshot_xmin(pg_current_snapshot()), coalesce(
+		(SELECT xid FROM feedbox.events WHERE stored_at >= $1 AND hash >= $2 AND hash < $3 ORDER BY xid LIMIT 1),
+		(SELECT (xid::text::bigint + 1)::text::xid8 FROM feedbox.events ORDER BY xid DESC LIMIT 1), '1'))`, r.Since.UTC(), r.Low, r.High).Scan(&first)
+	if err == nil {
+		r.Position, r.empty, r.Since = first-1, first-1, time.Time{}
+	}
+	return err
+}
+
 // poll returns the events of the ranges of all readers, after the lowest position up to which a
 // reader knows its range to be empty.
 func (f *Feed) poll(ctx context.Context, readers ...reader) (*found, error) {
-	after, most, since := readers[0].empty, readers[0].MaxItems, readers[0].Since
+	after, most := readers[0].empty, readers[0].MaxItems
 	for i := range readers {
 		after = min(after, readers[i].empty)
 	}
@@ -137,7 +158,7 @@ func (f *Feed) poll(ctx context.Context, readers ...reader) (*found, error) {
 	if err != nil {
 		return nil, err
 	}
-	got, _ := f.db.query(ctx, strings.Replace(readQuery, "$term", term, 1), after, bounds[0], bounds[len(bounds)-1], since.UTC(), most, bounds, hash, pageBytes)
+	got, _ := f.db.query(ctx, strings.Replace(readQuery, "$term", term, 1), after, bounds[0], bounds[len(bounds)-1], pageBytes, most, bounds, hash)
 	seen := &found{}
 	var horizon uint64
 	var last, xid *uint64
@@ -210,7 +231,7 @@ func (f *Feed) pageOf(r *reader, seen *found) *changefeed.Page {
 			page.Continuation = recordstore.Token(max(r.Position, seen.last))
 		}
 	}
-	if !seen.cut && r.Since.IsZero() {
+	if !seen.cut {
 		f.empty.Keep(r.Range, empty{end, max(end, seen.last), seen.term})
 	}
 	return page

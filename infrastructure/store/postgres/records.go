@@ -65,7 +65,7 @@ func (r Records) Event(ctx context.Context, key, id string) (e recordstore.Store
 // Events implements recordstore.Store.
 func (r Records) Events(ctx context.Context, key string) ([]recordstore.StoredEvent, error) {
 	return all[recordstore.StoredEvent](ctx, r.DB, "read the events of key "+key,
-		`SELECT document, stored_at AS at, '' AS tag FROM feedbox.events WHERE hash = $1 AND key = $2 AND `+live+` ORDER BY xid`, recordstore.Hash(key), key)
+		`SELECT document, stored_at AS at, '' AS tag, key, id, xid::text::bigint AS lsn FROM feedbox.events WHERE hash = $1 AND key = $2 AND `+live+` ORDER BY xid`, recordstore.Hash(key), key)
 }
 
 // ReplaceEvent implements recordstore.Store.

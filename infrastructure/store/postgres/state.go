@@ -75,10 +75,21 @@ func (s State) Faults() (wrong []Fault) {
 		add(s.Schema < len(scripts), fmt.Sprintf("the schema has version %d and version %d is needed", s.Schema, len(scripts)), "run feedbox migrate with the role that owns the schema")
 		add(s.Compatible > len(scripts), fmt.Sprintf("the schema has version %d, and programs need version %d or later; this one has version %d", s.Schema, s.Compatible, len(scripts)), "run the newer program")
 		add(s.Foreign, "events or leases were copied from another server and have its transaction ids",
-			"stop all relays and all programs that store events, empty the table leases, run UPDATE events SET xid = pg_current_xact_id(), and start again: all events are sent once more")
+			"stop all relays and all programs that store events, empty the table leases, run "+renumber+", and start again: all events are sent once more")
 	}
 	return wrong
 }
+
+// renumber gives events that were copied from another server ids of this one. Each commit of a key gets its own,
+// in their order, because the relay sorts events of one id by the place in their commit. The ids are those of
+// subtransactions, so no other transaction ever gets them.
+const renumber = `DO $$ DECLARE first bigint := pg_current_xact_id()::text; BEGIN ` +
+	`CREATE TEMP TABLE taken (n bigint) ON COMMIT DROP; ` +
+	`FOR n IN 1..coalesce((SELECT max(ids) FROM (SELECT count(DISTINCT xid) AS ids FROM events GROUP BY key) keys), 0) LOOP ` +
+	`BEGIN INSERT INTO taken VALUES (n); EXCEPTION WHEN division_by_zero THEN NULL; END; END LOOP; ` +
+	`UPDATE events e SET xid = (first + place)::text::xid8 FROM ` +
+	`(SELECT hash, key, id, dense_rank() OVER (PARTITION BY key ORDER BY xid) AS place FROM events) p ` +
+	`WHERE e.hash = p.hash AND e.key = p.key AND e.id = p.id; END $$`
 
 // terms are expressions for the term of a server: its identity, and after a colon the timeline of
 // its log. All roles may call the functions, unless that was revoked; then a part is unknown. We do

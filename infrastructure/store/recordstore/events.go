@@ -42,7 +42,7 @@ func (e Events) OfKey(ctx context.Context, key string) ([]relay.StoredEvent, err
 			return nil, fault.Wrap(fault.Invalid, "unsendable", "an event of the key is malformed and cannot be sent", err)
 		}
 		if isEvent {
-			m.Index = len(events)
+			m.Index, m.LSN = len(events), stored.LSN
 			events = append(events, relay.StoredEvent{Message: m, StoredAt: stored.At.Truncate(time.Second)})
 		}
 	}

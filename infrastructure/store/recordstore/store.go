@@ -89,9 +89,11 @@ type StoredEvent struct {
 	At       time.Time
 	Tag      string // the store's own name of this state; may be empty
 
-	// Set by Store.Recent only.
+	// Key and ID are set by Store.Recent.
 	Key, ID string
-	LSN     int64 // of the event in the feed
+	// LSN is that of the event in the feed; 0 if the store knows it only there. Set by Store.Recent and
+	// Store.Events.
+	LSN int64
 }
 
 // Pause waits between half of wait and wait, so that hosts do not retry in step. It returns
