@@ -91,13 +91,16 @@ func FuzzDecodeParked(f *testing.F) {
 		`{"id":"e1","partitionKey":"k","type":"parkedEvent","position":3,"document":{"id":"e1"}}`,
 		`{"id":"$skipped-e1","partitionKey":"k","type":"skippedEvent","skipped":{"verb":"skip"},"document":{}}`,
 		`{"id":"e","type":"skippedEvent","documentGzip":"H4sIAAAAAAAA/wAAAP//AQAA//8AAAAAAAAAAA=="}`,
-		`{"documentGzip":"eA=="}`, `{"document":null}`, `[]`,
+		`{"documentGzip":"eA=="}`, `{"document":null}`, `[]`, `{"id":"e1","document":{}`,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		_, _ = decodeGate(raw)
 		e, _, err := decodeParked(raw)
+		if err == nil && !json.Valid(raw) {
+			t.Fatalf("%q is no JSON, and became %+v", raw, e)
+		}
 		if err != nil {
 			return
 		}
