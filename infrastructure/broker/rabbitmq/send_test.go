@@ -10,6 +10,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +23,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/consumer"
 	"feedbox/infrastructure/consumer/handling"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/tests/testenv"
 )
 
@@ -578,5 +580,18 @@ func TestDeadLetterHasNoDeliveriesOfItsEvent(t *testing.T) {
 	m := &amqp.Delivery{Headers: amqp.Table{headerDeliveryCount: int64(15), "action": "OrderPaid"}}
 	if copied := copyOf(m).Headers; len(copied) != 1 || copied["action"] != "OrderPaid" || len(m.Headers) != 2 {
 		t.Errorf("headers %v of %v", copied, m.Headers)
+	}
+}
+
+// Probes and metrics of dependencies have the name, metrics of messages the system and the exchange.
+func TestRelayBrokerNamesItsExchange(t *testing.T) {
+	t.Parallel()
+	b := NewRelayBroker(nil, "events", nil)
+	if err := b.Check(); err != nil {
+		t.Error(err)
+	}
+	b.Open = nil // functions cannot be compared
+	if want := (relayport.Broker{Name: "rabbitMQ", System: "rabbitmq", Destination: "events"}); !reflect.DeepEqual(b, want) {
+		t.Errorf("%+v, want %+v", b, want)
 	}
 }

@@ -50,6 +50,7 @@ type peer struct {
 	noQueue   atomic.Bool  // messages are returned
 	acked     atomic.Int32 // events
 	header    atomic.Value // string, of the last message
+	declared  atomic.Value // string, the arguments of all declared queues
 	down      atomic.Int32 // failures of dial to come
 	dials     atomic.Int32
 	tasks     sync.WaitGroup
@@ -143,6 +144,8 @@ func (c *peerConn) reply(channel uint16, method int, arguments []byte) {
 	case channelOpen:
 		c.method(channel, 20<<16|11, 0, 0, 0, 0)
 	case queueDeclare:
+		before, _ := c.peer.declared.Load().(string)
+		c.peer.declared.Store(before + string(arguments))
 		c.method(channel, 50<<16|11, append([]byte{1, 'q'}, make([]byte, 8)...)...)
 	case basicConsume:
 		tag := arguments[3+arguments[2]:] // after the queue
@@ -383,6 +386,26 @@ func TestWakeUpExpires(t *testing.T) {
 			t.Errorf("the properties %q have no expiration of a minute", header)
 		}
 	})
+}
+
+// A later version declares the queues again. The broker refuses that if another limit is declared, although each
+// negative one means that there is none. RabbitMQ 3 refuses all negative limits.
+func TestQueuesAreDeclaredWithoutALimitOfDeliveries(t *testing.T) {
+	for version, want := range map[string]int{"3.13.7": 0, "4.0.0": 3} {
+		inSilence(t, nil, func(t *testing.T, p *peer, client *Client) {
+			g := Group{Name: "billing", Queues: 2}
+			err1 := g.declareLetters(t.Context(), client, limitsDeliveries(version))
+			err2 := client.open(t.Context(), requestTimeout, func(_ *session, ch *amqp.Channel) error { return g.declare(ch, "events", version) })
+			if err := errors.Join(err1, err2); err != nil {
+				t.Error(err)
+			}
+			const limit = "x-delivery-limit"
+			declared, _ := p.declared.Load().(string)
+			if n, limits := strings.Count(declared, limit+"I\xff\xff\xff\xff"), strings.Count(declared, limit); n != want || limits != want || strings.Count(declared, "billing.") < 3 {
+				t.Errorf("version %s: %d limits, of which %d are -1, want %d: %q", version, limits, n, want, declared)
+			}
+		})
+	}
 }
 
 // The broker redelivers the events of a lost channel.

@@ -278,3 +278,50 @@ func TestLetterHasTheFieldsOfItsEvent(t *testing.T) {
 		}
 	}
 }
+
+// Probes and metrics of dependencies have the name, metrics of messages the system and the queue or topic.
+func TestRelayBrokersNameTheirQueueOrTopic(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ got, want relayport.Broker }{
+		{NewRelayBroker(nil, "https://sqs.example/1/q.fifo", ""), relayport.Broker{Name: "sqs", System: "aws_sqs", Destination: "q.fifo"}},
+		{NewTopicRelayBroker(nil, "arn:aws:sns:eu-west-1:1:t.fifo", ""), relayport.Broker{Name: "sns", System: "aws.sns", Destination: "t.fifo"}},
+	} {
+		if err := c.got.Check(); err != nil {
+			t.Error(err)
+		}
+		c.got.Open = nil // functions cannot be compared
+		if !reflect.DeepEqual(c.got, c.want) {
+			t.Errorf("%+v, want %+v", c.got, c.want)
+		}
+	}
+}
+
+// A subscription may outlast its queue, and may be that of another service.
+func TestURLOfAQueueIsThatOfTheService(t *testing.T) {
+	t.Parallel()
+	const found, missing = `{"QueueUrl":"https://sqs.example/1/q.fifo"}`, `{"__type":"com.amazonaws.sqs#QueueDoesNotExist"}`
+	for _, c := range []struct{ arn, answer, asked, url string }{
+		{"arn:aws:sqs:eu-west-1:123:q.fifo", found, `{"QueueName":"q.fifo","QueueOwnerAWSAccountId":"123"}`, "https://sqs.example/1/q.fifo"},
+		{"arn:aws:sqs:eu-west-1:123:gone.fifo", missing, `{"QueueName":"gone.fifo","QueueOwnerAWSAccountId":"123"}`, ""},
+		{"arn:aws:lambda:eu-west-1:123:function:f", found, "", ""},
+		{"q.fifo", found, "", ""},
+	} {
+		asked := ""
+		client := sqs.New(sqs.Options{
+			Region: "eu-west-1", BaseEndpoint: aws.String("http://sqs.example"), Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), Retryer: aws.NopRetryer{},
+			HTTPClient: roundTrip(func(r *http.Request) (*http.Response, error) {
+				body, err := io.ReadAll(r.Body)
+				asked = string(body)
+				status := http.StatusOK
+				if c.answer == missing {
+					status = http.StatusBadRequest
+				}
+				return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(c.answer)), Request: r}, err
+			}),
+		})
+		url, err := QueueURL(t.Context(), client, c.arn)
+		if _, isMissing := errors.AsType[*types.QueueDoesNotExist](err); url != c.url || (err == nil) != (c.url != "") || isMissing != (c.answer == missing) || asked != c.asked {
+			t.Errorf("%s: URL %q, %v, after the request %s", c.arn, url, err, asked)
+		}
+	}
+}

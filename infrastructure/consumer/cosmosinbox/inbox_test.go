@@ -1,7 +1,9 @@
 package cosmosinbox_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -117,6 +119,62 @@ func TestMarkOfAnotherProcessIsSeenAtOnce(t *testing.T) {
 		want(t, second, "a", mark(sequence))
 		record(t, second, "a", sequence+1)
 		want(t, first, "a", mark(sequence+1))
+	}
+}
+
+// lagging is a transport whose reads of marks have the answer of an earlier one while it lags.
+type lagging struct {
+	*http.Client
+	lags   bool
+	answer []byte
+}
+
+func (l *lagging) Do(r *http.Request) (*http.Response, error) {
+	answer, err := l.Client.Do(r)
+	if err != nil || r.Header.Get("X-Ms-Cosmos-Is-Batch-Request") == "" {
+		return answer, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err = errors.Join(err, answer.Body.Close()); err != nil {
+		return nil, err
+	}
+	if !l.lags {
+		l.answer = body
+	}
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(l.answer)), int64(len(l.answer))
+	return answer, nil
+}
+
+// A new primary replica may lack the last write of this process. Its events would be handled again.
+func TestOwnMarkPrecedesThatOfAReplicaThatLacksIt(t *testing.T) {
+	_, emulator := newContainer(t)
+	transport := &lagging{Client: emulator.HTTPClient()}
+	key, err1 := azcosmos.NewKeyCredential(emulator.Key())
+	client, err2 := azcosmos.NewClientWithKey(emulator.Endpoint(), key, &azcosmos.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: transport}})
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.NewContainer("contacts", "inbox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := open(t, c, "mail", nil)
+	later, parked := mark(2), mark(2)
+	parked.Parking = consumer.ParkedKey
+	record(t, b, "a", 1)
+	for _, m := range []consumer.Mark{later, parked} {
+		before, err := b.Last(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := b.Record(t.Context(), "a", m); err != nil {
+			t.Fatal(err)
+		}
+		transport.lags = true
+		want(t, b, "a", m)
+		want(t, open(t, c, "mail", nil), "a", before) // which has written nothing
+		transport.lags = false
+		want(t, b, "a", m)
 	}
 }
 

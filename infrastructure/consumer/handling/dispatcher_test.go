@@ -164,6 +164,14 @@ func TestKeysAreHandledInParallel(t *testing.T) {
 	})
 }
 
+func TestFailedEventIsDeadLetteredAfterTenAttemptsByDefault(t *testing.T) {
+	run(t, consumer.Options{}, func(context.Context, *consumer.Event) error { return errors.New("never") }, func(d *broker) {
+		d.deliver("a", 1)
+		d.want(t, "attempts", &d.handled, time.Hour, slices.Repeat([]string{"a1"}, 10)...)
+		d.want(t, "dead letters", &d.deadLetters, 0, "a1 "+consumer.ReasonAttempts)
+	})
+}
+
 func TestFinalErrorsAreDeadLettered(t *testing.T) {
 	run(t, consumer.Options{Attempts: 3}, func(_ context.Context, e *consumer.Event) error {
 		switch e.ID {

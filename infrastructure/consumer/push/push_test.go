@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"regexp"
 	"slices"
@@ -423,6 +424,25 @@ func TestEachRequestHasADeadline(t *testing.T) {
 			}
 		})
 	}
+}
+
+// cut is a transport whose connections fail.
+type cut struct{}
+
+func (cut) RoundTrip(*http.Request) (*http.Response, error) { return nil, io.ErrUnexpectedEOF }
+
+// The timeout of a request is the cause of its error only if it has ended the request.
+func TestErrorOfAConnectionHasNoOtherCause(t *testing.T) {
+	s, err := New(Options{To: "http://receiver/events", Transport: cut{}, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := (&url.Error{Op: "Post", URL: "http://receiver/events", Err: io.ErrUnexpectedEOF}).Error()
+	s.Documents(t.Context(), []Document{{ID: []byte(`"1"`), Key: []byte(`"a"`)}}, DocumentOptions{Type: "ContactChanged"}, func(_ int, err error) {
+		if err == nil || err.Error() != want {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	})
 }
 
 // Stop returns held events at once, so that a drain does not last as long as an outage.

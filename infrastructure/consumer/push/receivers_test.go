@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strconv"
@@ -427,6 +428,17 @@ func TestDocumentsAreAnsweredUpToTheFirstFailureOfTheirKey(t *testing.T) {
 				t.Errorf("events %v", slices.Sorted(maps.Keys(ids)))
 			}
 		})
+	}
+}
+
+// The event of a document contains the whole document, and the attributes by which a receiver finds it.
+func TestDocumentIsTheDataOfItsEvent(t *testing.T) {
+	d := Document{ID: []byte(`"c1"`), Version: []byte(`"\"v1\""`), Key: []byte(`"ann"`), LSN: 7, Time: time.Date(2026, 1, 31, 8, 0, 0, 5e6, time.UTC), Raw: []byte(`{"id":"c1"}`)}
+	want := Event{
+		ID: "c1@v1", Source: "/feedbox", Type: "ContactChanged", Subject: "c1", Key: "ann", LSN: 7, Time: "2026-01-31T08:00:00.005Z", Data: []byte(`{"id":"c1"}`),
+	}
+	if got := d.event("/feedbox", "ContactChanged"); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 

@@ -57,6 +57,7 @@ type reading struct {
 	from     int64       // events committed after upTo have at least this timestamp
 	known    []int64     // the timestamps, from on, of events committed up to upTo
 	more     bool        // the last search ended early
+	searched int64       // the read time of the last search: nothing that it could see was committed later
 }
 
 // committed is an event with its commit time and its timestamp in the index.
@@ -128,8 +129,8 @@ func (r *reading) page(n int, continuation string) *changefeed.Page {
 		return page
 	}
 	page.EndLSN = r.ahead[len(r.ahead)-1].commit
-	if r.more {
-		page.EndLSN++ // the end is later
+	if r.more { // the end is later, and may have been read by a former owner of the range
+		page.EndLSN = r.searched
 	}
 	for len(r.ahead) > 0 && (n > len(page.Items) && page.Bytes < pageBytes || r.ahead[0].commit == r.position) { // no commit is split
 		e := r.ahead[0]
@@ -193,7 +194,7 @@ func (f *Feed) search(ctx context.Context, r *reading, slots []int64, within cha
 		}
 		r.known = append(r.known, e.at)
 	}
-	r.upTo, r.from = max(r.upTo, upTo), max(r.from, from)
+	r.upTo, r.from, r.searched = max(r.upTo, upTo), max(r.from, from), read.UnixMicro()
 	gone, _ := slices.BinarySearch(r.known, r.from)
 	if r.known = slices.Delete(r.known, 0, gone); r.more {
 		r.known = nil // it may be incomplete

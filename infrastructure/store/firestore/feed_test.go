@@ -180,6 +180,13 @@ func TestLaggingSearchEndsEarly(t *testing.T) {
 	if w.round(); !slices.Equal(w.seen["k"], want) {
 		t.Errorf("the feed shows %v", w.seen["k"])
 	}
+	// The next owner of the range begins at the checkpoint again. A feed that ended before what was read already
+	// would have lost commits, and the range would be held.
+	all, err := w.feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: page.Continuation, MaxItems: 60})
+	must(t, err)
+	if read := all.Items[len(all.Items)-1].LSN; page.EndLSN < read {
+		t.Errorf("the first search says that the feed ends at %d, and %d was read", page.EndLSN, read)
+	}
 }
 
 // A timestamp may also be later than the commit, by as much as the clocks of the servers differ.

@@ -1,15 +1,20 @@
 package firestore_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"feedbox/application/relay"
 	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/leasetest"
 	"feedbox/domain/fault"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/firestore"
 	"feedbox/infrastructure/store/recordstore"
@@ -49,6 +54,26 @@ func TestParkedStore(t *testing.T) {
 	}
 }
 
+// A relay uses all parts of its store, and each must use the same database.
+func TestRelayStoreIsThatOfItsDatabase(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	got, err1 := firestore.NewRelayStore(db, document.EventContract{}, 0)
+	decoder, err2 := document.NewEventDecoder(document.EventContract{})
+	must(t, errors.Join(err1, err2))
+	if got.Feed == nil || got.Verify == nil || got.ParkedOf == nil || got.ParkedBy == nil {
+		t.Errorf("a part is missing: %+v", got)
+	}
+	got.Feed, got.Verify, got.ParkedOf, got.ParkedBy = nil, nil, nil, nil // functions cannot be compared
+	want := relayport.Store{
+		Name: "firestore", Decoder: decoder, Events: recordstore.Events{Store: firestore.Records{DB: db}, Decoder: decoder}, Leases: firestore.Leases{DB: db}, Markers: firestore.Leases{DB: db},
+		Parked: parked.Store{Records: firestore.Parked{DB: db}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
+
 func TestLargestEventCanBeParkedAndSkipped(t *testing.T) {
 	t.Parallel()
 	db := open(t)
@@ -71,4 +96,35 @@ func TestRecentEvents(t *testing.T) {
 			must(t, db.AddEvent(t.Context(), key, fmt.Sprint(n), fmt.Sprintf(`{"id":"%d","partitionKey":%q,"type":"domainEvent","data":{"action":"A"}}`, n, key), -1))
 		}
 	})
+}
+
+// Tests judge a whole database by these documents, so none may be missing, and a judgement ends the walk.
+func TestWalkVisitsAllDocuments(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	made, err := recordstoretest.Baskets(t, firestore.Records{DB: db}, nil).Create(t.Context(), recordstoretest.Opening(""))
+	must(t, err)
+	must(t, db.AddEvent(t.Context(), "k", "event", `{"id":"event","type":"added"}`, -1))
+	_, err = firestore.Parked{DB: db}.Commit(t.Context(), &parked.Change{
+		Gate: parked.Gate{Key: "k", Data: []byte(`{}`)}, Put: []relay.ParkedEvent{{Key: "k", ID: "parked", Document: []byte(`{}`)}},
+	})
+	must(t, err)
+	ids, visits := map[string]string{}, 0
+	must(t, db.Walk(t.Context(), func(raw []byte) error {
+		var d struct{ ID, Type string }
+		err := json.Unmarshal(raw, &d)
+		ids[d.ID] = d.Type
+		return err
+	}))
+	if id := made.Aggregate.ID().String(); ids["event"] != "added" || ids["parked"] != "parkedEvent" || ids[id] == "" {
+		t.Errorf("visited %v, want an event, a parked one and the aggregate %s", ids, id)
+	}
+	judgement := errors.New("wrong")
+	err = db.Walk(t.Context(), func([]byte) error {
+		visits++
+		return judgement
+	})
+	if !errors.Is(err, judgement) || visits != 1 {
+		t.Errorf("%v after %d visits", err, visits)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/changefeed"
 	"feedbox/domain/fault"
@@ -129,6 +130,33 @@ func TestCloseKeepsItsDeadline(t *testing.T) {
 	watcher{&pgconn.DeadlineContextWatcherHandler{Conn: conn}, closed}.HandleUnwatchAfterCancel()
 	if conn.set != 0 {
 		t.Errorf("the deadline was changed %d times", conn.set)
+	}
+}
+
+// A timer that outlasts its statement costs memory until its limit, which a migration raises to many minutes.
+func TestLimitEndsWithItsStatement(t *testing.T) {
+	t.Parallel()
+	l := limiter{statement: time.Hour}
+	for name, do := range map[string]func(ctx context.Context) context.Context{
+		"query": func(ctx context.Context) context.Context {
+			ctx = l.TraceQueryStart(ctx, nil, pgx.TraceQueryStartData{})
+			l.TraceQueryEnd(ctx, nil, pgx.TraceQueryEndData{})
+			return ctx
+		},
+		"batch": func(ctx context.Context) context.Context {
+			ctx = l.TraceBatchStart(ctx, nil, pgx.TraceBatchStartData{})
+			l.TraceBatchEnd(ctx, nil, pgx.TraceBatchEndData{})
+			return ctx
+		},
+		"connection of the pool": func(ctx context.Context) context.Context {
+			ctx = l.TraceAcquireStart(ctx, nil, pgxpool.TraceAcquireStartData{})
+			l.TraceAcquireEnd(ctx, nil, pgxpool.TraceAcquireEndData{})
+			return ctx
+		},
+	} {
+		if ctx := do(t.Context()); !errors.Is(ctx.Err(), context.Canceled) {
+			t.Errorf("%s: the context of a statement that has ended is still limited: %v", name, ctx.Err())
+		}
 	}
 }
 

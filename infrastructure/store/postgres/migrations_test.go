@@ -237,6 +237,26 @@ func TestScriptOfTheRolesTakesNeedlessRightsAway(t *testing.T) {
 	}
 }
 
+// psql runs the statements of a script one by one, also after a failed one. Roles must not have half of their rights then.
+func TestScriptOfTheRolesGrantsAllOrNothing(t *testing.T) {
+	owner, _ := withRoles(t)
+	_, err := owner.Exec(t.Context(), `ALTER TABLE feedbox.requests RENAME TO renamed`)
+	must(t, err)
+	psql, err := owner.Acquire(t.Context())
+	must(t, err)
+	defer psql.Release()
+	failed, granted := 0, 0
+	for statement := range strings.SplitAfterSeq(postgres.Roles("feedbox"), ";\n") {
+		if _, err := psql.Exec(t.Context(), statement, pgx.QueryExecModeSimpleProtocol); err != nil {
+			failed++
+		}
+	}
+	must(t, psql.QueryRow(t.Context(), `SELECT count(*) FROM information_schema.role_table_grants WHERE grantee LIKE 'feedbox\_%'`).Scan(&granted))
+	if failed == 0 || granted > 0 {
+		t.Errorf("%d statements failed, and the roles have %d rights", failed, granted)
+	}
+}
+
 // Every table and sequence is used by a process. A migration that adds one must say by which.
 func TestEveryTableBelongsToARole(t *testing.T) {
 	owner, _ := withRoles(t)

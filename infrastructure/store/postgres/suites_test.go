@@ -1,8 +1,10 @@
 package postgres_test
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +15,7 @@ import (
 	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/leasetest"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/infrastructure/store/document"
 	"feedbox/infrastructure/store/postgres"
 	"feedbox/infrastructure/store/recordstore"
@@ -47,6 +50,26 @@ func TestParkedStore(t *testing.T) {
 	names, err := store.ParkedBy(t.Context())
 	if err != nil || len(names) == 0 || !slices.IsSorted(names) || slices.ContainsFunc(names, func(name string) bool { return !strings.HasPrefix(name, "consumer") || strings.Contains(name, "/") }) {
 		t.Errorf("consumers with parked keys: %q, %v", names, err)
+	}
+}
+
+// A relay uses all parts of its store, and each must use the same database.
+func TestRelayStoreIsThatOfItsDatabase(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	got, err1 := postgres.NewRelayStore(db, nil)
+	decoder, err2 := document.NewEventDecoder(document.EventContract{})
+	must(t, errors.Join(err1, err2))
+	if got.Feed == nil || got.Verify == nil || got.Upkeep == nil || got.ParkedOf == nil || got.ParkedBy == nil || got.Held == nil {
+		t.Errorf("a part is missing: %+v", got)
+	}
+	got.Feed, got.Verify, got.Upkeep, got.ParkedOf, got.ParkedBy, got.Held = nil, nil, nil, nil, nil, nil // functions cannot be compared
+	want := relayport.Store{
+		Name: "postgres", Decoder: decoder, Events: recordstore.Events{Store: postgres.Records{DB: db}, Decoder: decoder}, Leases: postgres.Leases{DB: db}, Markers: postgres.Leases{DB: db},
+		Parked: parked.Store{Records: postgres.Parked{DB: db}}, MaxItems: 1000, Waits: true,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
@@ -188,6 +211,34 @@ func TestRecentEventsBeginAfterALongTransaction(t *testing.T) {
 		if len(page.Events) != events-1 {
 			t.Errorf("%d events of the period, want the %d beside that of the long transaction %d", len(page.Events), events-1, 100+long)
 		}
+	}
+}
+
+// A feed may hold millions of events that are later than the period.
+func TestRecentEventsOfAPeriodAreFoundWithoutLaterOnes(t *testing.T) {
+	t.Parallel()
+	url := database(t)
+	_, pool := openAt(t, url)
+	const later, period = 3000, 10
+	_, err := pool.Exec(t.Context(), `INSERT INTO events (xid, hash, key, id, document, stored_at) SELECT (100+n)::text::xid8, 1, 'k', n, '{}', CASE WHEN n <= $1 THEN now() - interval '2 h' ELSE now() END FROM generate_series(1, $1::int + $2::int) n`, period, later)
+	must(t, err)
+	_, err = pool.Exec(t.Context(), `VACUUM ANALYZE events`)
+	must(t, err)
+	db, err := postgres.Open(url+"&application_name=operator", nil)
+	must(t, err)
+	q := relay.RecentQuery{From: time.Now().Add(-3 * time.Hour), Until: time.Now().Add(-time.Hour), Limit: 100}
+	page, err := postgres.Records{DB: db}.Recent(t.Context(), q, func(recordstore.StoredEvent) relay.RecentEvent { return relay.RecentEvent{} })
+	db.Close()
+	must(t, err)
+	within(t, "the connections have ended, which counts what they have read", func() bool {
+		var open int
+		must(t, pool.QueryRow(t.Context(), `SELECT count(*) FROM pg_stat_activity WHERE application_name = 'operator'`).Scan(&open))
+		return open == 0
+	})
+	var read int
+	must(t, pool.QueryRow(t.Context(), `SELECT sum(i.idx_tup_read) + min(t.seq_tup_read) FROM pg_stat_user_indexes i JOIN pg_stat_user_tables t USING (relid) WHERE t.relname = 'events' AND t.schemaname = 'feedbox'`).Scan(&read))
+	if len(page.Events) != period || read < period || read > later/2 {
+		t.Errorf("%d entries of indexes and rows were read for %d events, want %d events and none of the %d later ones", read, len(page.Events), period, later)
 	}
 }
 

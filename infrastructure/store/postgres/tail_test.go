@@ -194,3 +194,20 @@ func sortedWithin(ids []string) []string {
 }
 
 func transactionOf(id string) string { return id[:strings.LastIndexByte(id, '-')] }
+
+// Otherwise a relay without events would read all the time.
+func TestReadAtTheEndOfTheFeedLastsAsLongAsTheHold(t *testing.T) {
+	db, _ := openAt(t, database(t))
+	const hold = time.Second
+	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1, Hold: hold})
+	must(t, err)
+	first, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange()}) // returns a position at once
+	must(t, err)
+	for range 2 { // the second read knows the end
+		began := time.Now()
+		page, err := feed.Read(t.Context(), changefeed.ReadRequest{Range: changefeed.FullRange(), Continuation: first.Continuation})
+		if took := time.Since(began); err != nil || !page.CaughtUp || took < hold/2 { // it may end before a poll that the hold would cut
+			t.Errorf("%+v, %v after %v, want an empty page after about %v", page, err, took, hold)
+		}
+	}
+}

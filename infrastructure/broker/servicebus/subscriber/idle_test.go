@@ -1,6 +1,28 @@
 package subscriber
 
-import "testing"
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"feedbox/infrastructure/consumer"
+)
+
+func TestOptionsHaveTheDocumentedDefaults(t *testing.T) {
+	inbox := consumer.NewMemoryInbox(0)
+	sessions, plain := SessionOptions{Inbox: inbox}, Options{}
+	if err := errors.Join(sessions.complete(), plain.complete()); err != nil {
+		t.Fatal(err)
+	}
+	want := SessionOptions{Inbox: inbox, Sessions: 8, Prefetch: 16, SessionIdle: time.Second, SessionMax: time.Minute, GapDeliveries: 3, Attempts: 10}
+	if !reflect.DeepEqual(sessions, want) {
+		t.Errorf("with sessions %+v, want %+v", sessions, want)
+	}
+	if want := (Options{Concurrency: 8, Prefetch: 16}); !reflect.DeepEqual(plain, want) {
+		t.Errorf("without sessions %+v, want %+v", plain, want)
+	}
+}
 
 // A session may receive an event before it notices its eviction. It must not be evicted for that reason
 // when it is idle again.

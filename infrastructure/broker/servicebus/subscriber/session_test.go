@@ -104,6 +104,52 @@ func TestInboxDropsDuplicates(t *testing.T) {
 	})
 }
 
+// A message of another sender may have no id, or a number. Two without an id are two events.
+func TestEventsWithoutAnIDAreNoDuplicates(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		sender, err := d.client.NewSender(topic, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range []any{nil, nil, uint64(7), uint64(7)} {
+			m := &azservicebus.AMQPAnnotatedMessage{
+				Body: azservicebus.AMQPAnnotatedMessageBody{Data: [][]byte{[]byte(`{}`)}}, Properties: &azservicebus.AMQPAnnotatedMessageProperties{MessageID: id, GroupID: new("k")},
+			}
+			if err := sender.SendAMQPAnnotatedMessage(t.Context(), m, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		stop := d.run(t, subscriber.SessionOptions{}, nil)
+		settle(time.Second)
+		stop()
+		d.wantOutcomes(t, " fresh handled", " fresh handled", "7 fresh handled", "7 duplicate dropped")
+	})
+}
+
+// The defaults of the option and of the broker are the same number. With a higher one, the broker would
+// dead-letter the event, and later ones of its key would overtake it.
+func TestEventIsParkedOnTheLastDeliveryOfTheBrokersDefault(t *testing.T) {
+	inBubble(t, func(t *testing.T, d *broker) {
+		d.publish(t, "k", 1, 2)
+		brief, store := subscriber.Subscription(topic, "brief"), parkedtest.NewMemory()
+		p, err := subscriber.NewSessionProcessor(d.namespace, brief, d.recording(func(context.Context, *consumer.Event) error { return errors.New("never") }), &subscriber.SessionOptions{Park: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := d.start(t, p)
+		settle(time.Hour)
+		stop()
+		letters, err := d.server.Peek(string(brief.DeadLetters()), 10)
+		if err != nil || len(letters) > 0 {
+			t.Errorf("%d dead letters, %v", len(letters), err)
+		}
+		if g, err := store.Gate(t.Context(), "k"); err != nil || g.Events != 2 {
+			t.Errorf("parked: %+v, %v", g, err)
+		}
+		d.wantHandled(t, map[string][]string{"k": slices.Repeat([]string{"k.1"}, 10)})
+	})
+}
+
 func TestEventAfterAGapWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, d *broker) {
 		d.publish(t, "k", 1, 3)
