@@ -57,7 +57,8 @@ func (r Retention) report(ctx context.Context) {
 func (m *Metrics) Absences(ttl time.Duration, now func() time.Time, log *slog.Logger) *changefeed.Observer {
 	ctx := context.Background() //nolint:forbidigo // slog wants one, the processor's hooks have none
 	return &changefeed.Observer{LeaseAcquired: func(e changefeed.LeaseAcquired) {
-		if away := now().Sub(e.Written); ttl > 0 && e.Continuation != "" && !e.Written.IsZero() && away > ttl {
+		read := e.Continuation != "" || e.Epoch > 1 // an operator's rewind removes the continuation
+		if away := now().Sub(e.Written); ttl > 0 && read && !e.Written.IsZero() && away > ttl {
 			m.absences.Add(ctx, 1, m.container)
 			log.ErrorContext(ctx, "range not read for longer than the event TTL; events may have expired unsent",
 				"lease", changefeed.LeaseName(e.Lease), "absence", away.Round(time.Second), "event_ttl", ttl)

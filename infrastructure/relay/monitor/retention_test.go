@@ -22,9 +22,10 @@ import (
 func TestAbsenceLongerThanEventTTLIsReported(t *testing.T) {
 	const ttl = time.Hour
 	for _, c := range []struct {
-		away time.Duration
-		want bool
-	}{{ttl / 2, false}, {2 * ttl, true}} {
+		away    time.Duration
+		rewound bool // by an operator meanwhile
+		want    bool
+	}{{ttl / 2, false, false}, {2 * ttl, false, true}, {2 * ttl, true, true}, {ttl / 2, true, false}} {
 		synctest.Test(t, func(t *testing.T) {
 			var log bytes.Buffer
 			logger := slog.New(slog.NewTextHandler(&log, nil))
@@ -34,10 +35,14 @@ func TestAbsenceLongerThanEventTTLIsReported(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for range 2 {
-				startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger))
-				time.Sleep(c.away)
+			startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger))
+			time.Sleep(c.away)
+			if c.rewound {
+				if err := changefeed.NewOperator(feed, leases, &changefeed.OperatorOptions{}).Restart(t.Context()); err != nil {
+					t.Fatal(err)
+				}
 			}
+			startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger))
 			if got := strings.Contains(log.String(), "level=ERROR"); got != c.want {
 				t.Errorf("away for %v of %v: reported %t\n%s", c.away, ttl, got, log.String())
 			}

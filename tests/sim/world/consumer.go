@@ -183,7 +183,7 @@ func (r *received) missing(report map[string]slog.Value) {
 	r.lost = append(r.lost, verify.Loss{Key: report["key"].String(), First: report["first"].Int64(), Last: report["last"].Int64()})
 }
 
-// aging records a relay's warning that events will expire.
+// aging records a relay's warning that events will expire, or may have.
 func (r *received) aging() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -84,7 +84,7 @@ func (h *processLog) Handle(_ context.Context, r slog.Record) error {
 	switch r.Message {
 	case "events missing from the feed":
 		h.w.received.missing(report)
-	case "unsent events grow old and will expire":
+	case "unsent events grow old and will expire", "range not read for longer than the event TTL; events may have expired unsent":
 		h.w.received.aging()
 	}
 	if r.Level >= slog.LevelWarn || !noisy[r.Message] {
