@@ -140,12 +140,17 @@ func (p *program) leasesResumeCommand() *cobra.Command {
 		Use:   "resume LEASE... | --all",
 		Short: "Resume paused leases",
 	}, func(ctx context.Context, _ *config.Relay, o *operator.Operator, s selection) (string, error) {
+		noted := s.label + " resume"
 		if s.all {
 			if err := o.Leases.Resume(ctx); err != nil {
 				return "", err
 			}
+		} else if paused, err := o.Leases.Paused(ctx); err != nil {
+			return "", err
+		} else if paused { // by a request that is not in the leases, so they cannot be resumed by name
+			noted += ", but all ranges are paused: nothing is sent until feedbox leases resume --all" + p.flag()
 		}
-		return s.label + " resume", o.Leases.ResumeLeases(ctx, s.ids...)
+		return noted, o.Leases.ResumeLeases(ctx, s.ids...)
 	})
 }
 

@@ -146,6 +146,58 @@ func TestRestartReadsAsLongAsItTakes(t *testing.T) {
 	}
 }
 
+// A lease that is resumed by name sends nothing while all ranges are paused.
+func TestResumeOfALeaseNamesThePauseOfAll(t *testing.T) {
+	emulator, err := cosmosemu.Start(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = emulator.Close() }()
+	for _, c := range []cosmosemu.ContainerProps{{ID: "data", PartitionKey: []string{"/partitionKey"}}, {ID: "leases", PartitionKey: []string{"/id"}}, {ID: "parked", PartitionKey: []string{"/partitionKey"}}} {
+		if err := emulator.CreateContainer("contacts", c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	feed, err := cosmosfeed.NewFeed(emulator.Client(), "contacts", "data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := cosmosfeed.NewLeaseStore(emulator.Client(), "contacts", "leases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	relay, err := changefeed.New(feed, store, changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil }), &changefeed.Options{
+		Processor: "feedbox", Observer: &changefeed.Observer{Balanced: func(b changefeed.Balanced) {
+			if b.Owned == 1 {
+				stop()
+			}
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := relay.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	leases, err := changefeed.NewOperator(feed, store, &changefeed.OperatorOptions{Processor: "feedbox"}).Leases(t.Context())
+	if err != nil || len(leases) != 1 {
+		t.Fatal(leases, err)
+	}
+	name := changefeed.LeaseName(leases[0].ID)
+	const advice = "resume --all"
+	for _, c := range []struct {
+		args    []string
+		advises bool
+	}{{[]string{"pause", "--all", "--yes"}, false}, {[]string{"resume", name}, true}, {[]string{"resume", "--all"}, false}, {[]string{"resume", name}, false}} {
+		var out, errOut bytes.Buffer
+		code := run(t.Context(), append([]string{"leases"}, c.args...), &bytes.Buffer{}, &out, &errOut, []string{"FEEDBOX_COSMOS_ENDPOINT=" + emulator.Endpoint(), "FEEDBOX_COSMOS_KEY=" + emulator.Key()})
+		if code != exitOK || strings.Contains(out.String(), advice) != c.advises {
+			t.Errorf("%q: exit code %d, want 0, and the advice %q only while all ranges are paused\n%s%s", c.args, code, advice, &out, &errOut)
+		}
+	}
+}
+
 // A request has the name of an operator even without a login, as in a pod.
 func TestRequestsNameAnOperator(t *testing.T) {
 	p := &program{environ: []string{"USER="}}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -74,7 +75,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	}
 	c.dispatcher.Run(ctx, receivers, func(context.Context) {
 		for _, r := range queues {
-			r.end(nil)
+			r.end()
 		}
 	})
 	return nil
@@ -103,6 +104,7 @@ type queueReceiver struct {
 	lose       context.CancelCauseFunc
 	waiting    []amqp.Delivery // received and not taken up
 	taken      *taken          // of the channel
+	draining   sync.WaitGroup  // the goroutine of drain
 }
 
 // receive subscribes to the queue, or dispatches deliveries until the subscription ends. It leaves the
@@ -119,14 +121,26 @@ func (r *queueReceiver) receive(ctx, working context.Context) error {
 		select {
 		case m, ok := <-r.deliveries:
 			if !ok {
+				defer r.end()
 				return r.lost()
 			}
 			r.waiting = append(r.waiting, m)
 		case <-r.taken.room:
 		case <-ctx.Done():
+			r.draining.Go(r.drain)
 			return nil
 		}
 	}
+}
+
+// drain waits until the subscription ends, and then ends the handlers that still run. Otherwise they would run at
+// the same time as those of the next consumer of their events, and an event that fails only here would become a
+// dead letter. Messages that arrive during the drain are not taken up, and the broker redelivers them.
+func (r *queueReceiver) drain() {
+	for range r.deliveries {
+		continue
+	}
+	_ = r.lost() // has no effect if end closes the channel
 }
 
 func (r *queueReceiver) subscribe(ctx, working context.Context) error {
@@ -154,7 +168,9 @@ func (r *queueReceiver) subscribe(ctx, working context.Context) error {
 	return nil
 }
 
-// lost closes the channel of a subscription that has ended, and returns the reason.
+// lost ends the handlers of a subscription that has ended, closes its channel, and returns the reason. It does not
+// wait for the handlers, because if only the subscription was canceled, the broker redelivers the events of the
+// channel after its close, and may deliver later events of their keys before.
 func (r *queueReceiver) lost() error {
 	var reason error = amqp.ErrClosed
 	select {
@@ -164,15 +180,17 @@ func (r *queueReceiver) lost() error {
 		}
 	default: // the broker has canceled the subscription only
 	}
-	r.end(fmt.Errorf("%w: %w", consumer.ErrLockLost, reason))
+	r.lose(fmt.Errorf("%w: %w", consumer.ErrLockLost, reason))
+	r.session.closeChannel(r.channel)
 	return fmt.Errorf("queue %s: %w", r.queue, reason)
 }
 
 // end closes the channel. The broker then redelivers unacknowledged events.
-func (r *queueReceiver) end(cause error) {
+func (r *queueReceiver) end() {
 	if r.channel != nil {
-		r.lose(cause)
+		r.lose(nil)
 		r.session.closeChannel(r.channel)
+		r.draining.Wait() // it reads the channel
 		r.channel = nil
 	}
 }

@@ -119,7 +119,8 @@
 //     running handler of its key has returned.
 //   - At a stop, the subscription stays open until the running handlers have returned and their events
 //     are acknowledged. Otherwise another consumer would receive later events of the same key too
-//     early. Then the channel is closed, and the broker requeues the remaining events in order.
+//     early. Then the channel is closed, and the broker requeues the remaining events in order. If the
+//     subscription ends before, contexts of handlers end as above, and the consumer does not subscribe again.
 //
 // # Slow handlers
 //

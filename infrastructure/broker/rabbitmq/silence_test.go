@@ -34,6 +34,7 @@ const (
 	queueDeclare      = 50<<16 | 10
 	basicQos          = 60<<16 | 10
 	basicConsume      = 60<<16 | 20
+	basicCancel       = 60<<16 | 30
 	basicPublish      = 60<<16 | 40
 	basicReturn       = 60<<16 | 50
 	basicDeliver      = 60<<16 | 60
@@ -47,6 +48,7 @@ type peer struct {
 	silent    func(connection, method int) bool
 	mechanism string       // of the login, five letters; default PLAIN
 	deliver   bool         // an event to each consumer
+	cancel    func()       // cancels the last subscription
 	noQueue   atomic.Bool  // messages are returned
 	acked     atomic.Int32 // events
 	header    atomic.Value // string, of the last message
@@ -151,6 +153,7 @@ func (c *peerConn) reply(channel uint16, method int, arguments []byte) {
 		tag := arguments[3+arguments[2]:] // after the queue
 		tag = tag[:1+tag[0]]
 		c.method(channel, 60<<16|21, tag...)
+		c.peer.cancel = func() { c.method(channel, basicCancel, append(bytes.Clone(tag), 1)...) }
 		if c.peer.deliver {
 			c.content(channel, basicDeliver, append(tag, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)...)
 		}
@@ -433,6 +436,71 @@ func TestHandlerEndsWithItsChannel(t *testing.T) {
 			t.Errorf("handlers ended because of %v, want the lost lock, and then the drain", causes)
 		}
 	})
+}
+
+// Another consumer receives its events, so this one settles and dead-letters none of them.
+func TestHandlerEndsWithItsChannelDuringADrain(t *testing.T) {
+	for name, end := range map[string]func(p *peer, client *Client){
+		"connection lost":       func(_ *peer, client *Client) { client.shared.Current().socket.abort() },
+		"subscription canceled": func(p *peer, _ *Client) { p.cancel() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var subscribed, closed atomic.Int32
+			count := func(_, method int) bool {
+				switch method {
+				case basicConsume:
+					subscribed.Add(1)
+				case channelClose:
+					closed.Add(1)
+				}
+				return false
+			}
+			inSilence(t, count, func(t *testing.T, p *peer, client *Client) {
+				p.deliver = true
+				var cause error
+				var took time.Duration
+				channelEnded := false
+				c, err := NewConsumer(client, Group{Name: "billing", Queues: 1}, func(ctx context.Context, _ *consumer.Event) error {
+					began := time.Now()
+					select {
+					case <-ctx.Done():
+					case <-time.After(10 * time.Second):
+					}
+					cause, took = context.Cause(ctx), time.Since(began)
+					time.Sleep(time.Second)
+					channelEnded = name == "connection lost" || closed.Load() > 0
+					return consumer.DeadLetter("unknown", errors.New("no"))
+				}, &ConsumerOptions{Options: consumer.Options{Logger: slog.New(slog.DiscardHandler), DrainTimeout: 20 * time.Second}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				stopped := make(chan struct{})
+				go func() { _ = c.Run(ctx); close(stopped) }()
+				time.Sleep(time.Second)
+				cancel()
+				time.Sleep(time.Second)
+				synctest.Wait()
+				subscribed.Store(0)
+				closed.Store(0) // the search for more queues has closed a channel
+				end(p, client)
+				<-stopped
+				synctest.Wait()
+				if !errors.Is(cause, consumer.ErrLockLost) || took > 3*time.Second {
+					t.Errorf("the handler ended after %v because of %v, want the lost lock after 2s", took, cause)
+				}
+				if !channelEnded {
+					t.Error("the broker could not redeliver the other events of the channel until the handler returned")
+				}
+				if letter := p.header.Load(); letter != nil || p.acked.Load() != 0 {
+					t.Errorf("%d events acknowledged, dead letter %q; another consumer has the event", p.acked.Load(), letter)
+				}
+				if subscribed.Load() != 0 {
+					t.Error("the consumer subscribed again during its stop")
+				}
+			})
+		})
+	}
 }
 
 // Failures to connect or to subscribe do not stop a consumer, however many there are.

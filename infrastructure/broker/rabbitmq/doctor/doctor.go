@@ -67,7 +67,7 @@ func (d *Doctor) skipGroups(step func(operator.Examination) bool, failed string)
 }
 
 // examineGroups looks for the queues of the groups: events for a queue that was deleted count as sent,
-// because other groups receive them.
+// because other groups receive them. Without the dead-letter queue no event is lost, but keys wait.
 func (d *Doctor) examineGroups(ctx context.Context) (found []operator.Finding) {
 	for _, name := range d.groups {
 		check := "group " + name
@@ -85,9 +85,10 @@ func (d *Doctor) examineGroups(ctx context.Context) (found []operator.Finding) {
 			found = append(found, operator.Fine(check, "%v", err).Is(operator.FindingUnknown, ""))
 			continue
 		}
+		letters, queues := queues[len(queues)-1], queues[:len(queues)-1]
 		var missing []string
 		waiting, consumed := 0, 0
-		for _, q := range queues[:len(queues)-1] {
+		for _, q := range queues {
 			if !q.Exists {
 				missing = append(missing, q.Name)
 			}
@@ -95,10 +96,14 @@ func (d *Doctor) examineGroups(ctx context.Context) (found []operator.Finding) {
 				consumed++
 			}
 		}
-		f := operator.Fine(check, "%d queues, %d of them with a consumer, %d messages wait, %d dead letters", len(queues)-1, consumed, waiting, queues[len(queues)-1].Messages)
-		if len(missing) > 0 {
+		f := operator.Fine(check, "%d queues, %d of them with a consumer, %d messages wait, %d dead letters", len(queues), consumed, waiting, letters.Messages)
+		switch {
+		case len(missing) > 0: // Declare also creates a missing dead-letter queue
 			f = operator.Fine(check, "without the queues %s: their events are lost to this group", strings.Join(missing, ", ")).
 				Is(operator.FindingFailed, "call rabbitmq.Declare for the group, then send the events of that time again: feedbox replay --from TIME")
+		case !letters.Exists:
+			f = operator.Fine(check, "without the queue %s: an event that should be dead-lettered is retried, and later events of its key wait", letters.Name).
+				Is(operator.FindingFailed, "call rabbitmq.Declare for the group")
 		}
 		found = append(found, f)
 	}

@@ -95,3 +95,39 @@ func TestExamineReportsHowToFixTheExchange(t *testing.T) {
 		t.Errorf("packed messages: %+v", found)
 	}
 }
+
+// Without its dead-letter queue a consumer cannot dead-letter an event, so later events of its key wait.
+func TestExamineReportsAMissingDeadLetterQueue(t *testing.T) {
+	server := servers.StartRabbitMQ(t)
+	client, err := rabbitmq.NewClient(rabbitmq.Config{URL: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = client.Close() }()
+	if err := rabbitmq.Declare(t.Context(), client, "orders", rabbitmq.Group{Name: "billing", Queues: 2}); err != nil {
+		t.Fatal(err)
+	}
+	connection, err := amqp.Dial(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = connection.Close() }()
+	channel, err := connection.Channel()
+	if err == nil {
+		_, err = channel.QueueDelete("billing.dead-letters", false, false, false)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := examine(t, server.URL, "orders", "billing:2")
+	if last := found[len(found)-1]; last.Status != operator.FindingFailed || !strings.Contains(last.Detail, "billing.dead-letters") || last.Next != "call rabbitmq.Declare for the group" {
+		t.Errorf("a group without its dead-letter queue: %+v", last)
+	}
+	if err := rabbitmq.Declare(t.Context(), client, "orders", rabbitmq.Group{Name: "billing", Queues: 2}); err != nil {
+		t.Fatal(err)
+	}
+	found = examine(t, server.URL, "orders", "billing:2")
+	if last := found[len(found)-1]; last.Status == operator.FindingFailed {
+		t.Errorf("after the advice: %+v", last)
+	}
+}
