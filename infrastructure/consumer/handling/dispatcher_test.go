@@ -103,6 +103,11 @@ func (d *broker) deliver(key string, sequences ...int64) {
 	}
 }
 
+// reconnect gives later deliveries other locks than those that were lost.
+func (d *broker) reconnect() {
+	d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
+}
+
 // want compares *got after a time.
 func (d *broker) want(t *testing.T, name string, got *[]string, after time.Duration, want ...string) {
 	t.Helper()
@@ -293,7 +298,7 @@ func TestUnavailableHandlerSpendsNoDeliveriesOfTheLimit(t *testing.T) {
 			time.Sleep(30 * time.Minute)
 			d.loseLocks(consumer.ErrLockLost)
 			synctest.Wait()
-			d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
+			d.reconnect()
 		}
 		d.want(t, "dead letters", &d.deadLetters, 0)
 		down = false
@@ -319,7 +324,7 @@ func TestRedeliveryWaitsForTheRunningHandler(t *testing.T) {
 		d.deliver("a", 1, 2, 3)
 		time.Sleep(time.Second)
 		d.loseLocks(consumer.ErrLockLost)
-		d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
+		d.reconnect()
 		d.deliver("a", 1, 2, 3)
 		d.want(t, "handled", &d.handled, time.Minute, "a1", "a2", "a3")
 		d.want(t, "outcomes", &d.outcomes, 0, "a1 handled", "a1 dropped", "a2 handled", "a3 handled")
@@ -347,7 +352,7 @@ func TestRedeliveryAfterAFailedHandlerReadsTheMark(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
+		d.reconnect()
 		d.deliver("a", 1, 2, 3)
 		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 abandoned", "a1 dropped", "a2 dropped", "a3 handled")
 		d.want(t, "handled", &d.handled, 0, "a1", "a3")
@@ -378,7 +383,7 @@ func TestRedeliveryAfterAFailedHandlerReadsTheGate(t *testing.T) {
 		if got := fmt.Sprint(parkedIDs(store, "a")); got != "[a1]" {
 			t.Fatalf("parked %s", got)
 		}
-		d.locked, d.loseLocks = context.WithCancelCause(context.WithoutCancel(d.locked))
+		d.reconnect()
 		d.deliver("a", 2) // the broker has settled a1
 		d.want(t, "handled", &d.handled, time.Minute, "a1")
 		if got := fmt.Sprint(parkedIDs(store, "a")); got != "[a1 a2]" {
