@@ -149,3 +149,21 @@ func TestPollingFollowsFastChangesAfterASilence(t *testing.T) {
 		t.Errorf("a pause of %s with changes each 10 ms", d)
 	}
 }
+
+func TestIntersectionHasTheKeysOfBothRanges(t *testing.T) {
+	for _, c := range []struct{ a, b, want FeedRange }{
+		{rng("", "FF"), rng("20", "40"), rng("20", "40")},
+		{rng("", "30"), rng("20", "40"), rng("20", "30")},
+		{rng("20", "30"), rng("20", "40"), rng("20", "30")},
+		{rng("", "20"), rng("20", "40"), rng("20", "20")},
+		{rng("", "10"), rng("20", "40"), rng("20", "10")},
+		{rng("1F", "FF"), rng("1F00", "2F"), rng("1F", "2F")}, // the same bound
+	} {
+		for _, got := range []FeedRange{c.a.Intersect(c.b), c.b.Intersect(c.a)} {
+			empty := compareKeys(c.want.Min, c.want.Max) >= 0
+			if got.Empty() != empty || c.a.Overlaps(c.b) == empty || !empty && !got.Equal(c.want) {
+				t.Errorf("%v and %v: %v, want %v", c.a, c.b, got, c.want)
+			}
+		}
+	}
+}
