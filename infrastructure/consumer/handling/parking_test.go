@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -275,8 +276,11 @@ func TestOwnersOfParkedKeysAreWokenAtEverySecondPoll(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		var mu sync.Mutex // guards woken, because keys are drained in parallel
 		woken := map[string]int{}
 		d.WakeBy(func(_ context.Context, key string) error {
+			mu.Lock()
+			defer mu.Unlock()
 			woken[key]++
 			return nil
 		})
