@@ -102,16 +102,16 @@ func TestRestartAsksAboutUnknownEvents(t *testing.T) {
 	}
 }
 
-// A restart reads the whole feed before it asks, which may take longer than a quick command may.
-func TestRestartReadsAsLongAsItTakes(t *testing.T) {
-	defer func(was time.Duration) { answerTimeout = was }(answerTimeout)
-	answerTimeout = 6 * time.Second
+// withLeases starts an emulator whose container has partitions ranges, each with a lease, and returns it with
+// the operator of the leases. No relay runs.
+func withLeases(t *testing.T, partitions int) (*cosmosemu.Server, *changefeed.Operator) {
+	t.Helper()
 	emulator, err := cosmosemu.Start(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = emulator.Close() }()
-	for _, c := range []cosmosemu.ContainerProps{{ID: "data", PartitionKey: []string{"/partitionKey"}, Partitions: 3}, {ID: "leases", PartitionKey: []string{"/id"}}, {ID: "parked", PartitionKey: []string{"/partitionKey"}}} {
+	t.Cleanup(func() { _ = emulator.Close() })
+	for _, c := range []cosmosemu.ContainerProps{{ID: "data", PartitionKey: []string{"/partitionKey"}, Partitions: partitions}, {ID: "leases", PartitionKey: []string{"/id"}}, {ID: "parked", PartitionKey: []string{"/partitionKey"}}} {
 		if err := emulator.CreateContainer("contacts", c); err != nil {
 			t.Fatal(err)
 		}
@@ -124,10 +124,11 @@ func TestRestartReadsAsLongAsItTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
 	relay, err := changefeed.New(feed, store, changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil }), &changefeed.Options{
 		Processor: "feedbox", Observer: &changefeed.Observer{Balanced: func(b changefeed.Balanced) {
-			if b.Owned == 3 {
+			if b.Owned == partitions {
 				stop()
 			}
 		}},
@@ -138,6 +139,14 @@ func TestRestartReadsAsLongAsItTakes(t *testing.T) {
 	if err := relay.Run(ctx); err != nil {
 		t.Fatal(err)
 	}
+	return emulator, changefeed.NewOperator(feed, store, &changefeed.OperatorOptions{Processor: "feedbox"})
+}
+
+// A restart reads the whole feed before it asks, which may take longer than a quick command may.
+func TestRestartReadsAsLongAsItTakes(t *testing.T) {
+	defer func(was time.Duration) { answerTimeout = was }(answerTimeout)
+	answerTimeout = 6 * time.Second
+	emulator, _ := withLeases(t, 3)
 	defer emulator.Control(cosmosemu.OpReadChangeFeed, cosmosemu.Always(cosmosemu.Fault{Delay: 3 * time.Second}))()
 	var out, errOut bytes.Buffer
 	code := run(t.Context(), []string{"leases", "restart", "--all", "--yes"}, &bytes.Buffer{}, &out, &errOut, []string{"FEEDBOX_COSMOS_ENDPOINT=" + emulator.Endpoint(), "FEEDBOX_COSMOS_KEY=" + emulator.Key()})
@@ -148,39 +157,8 @@ func TestRestartReadsAsLongAsItTakes(t *testing.T) {
 
 // A lease that is resumed by name sends nothing while all ranges are paused.
 func TestResumeOfALeaseNamesThePauseOfAll(t *testing.T) {
-	emulator, err := cosmosemu.Start(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = emulator.Close() }()
-	for _, c := range []cosmosemu.ContainerProps{{ID: "data", PartitionKey: []string{"/partitionKey"}}, {ID: "leases", PartitionKey: []string{"/id"}}, {ID: "parked", PartitionKey: []string{"/partitionKey"}}} {
-		if err := emulator.CreateContainer("contacts", c); err != nil {
-			t.Fatal(err)
-		}
-	}
-	feed, err := cosmosfeed.NewFeed(emulator.Client(), "contacts", "data")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := cosmosfeed.NewLeaseStore(emulator.Client(), "contacts", "leases")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	relay, err := changefeed.New(feed, store, changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil }), &changefeed.Options{
-		Processor: "feedbox", Observer: &changefeed.Observer{Balanced: func(b changefeed.Balanced) {
-			if b.Owned == 1 {
-				stop()
-			}
-		}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := relay.Run(ctx); err != nil {
-		t.Fatal(err)
-	}
-	leases, err := changefeed.NewOperator(feed, store, &changefeed.OperatorOptions{Processor: "feedbox"}).Leases(t.Context())
+	emulator, operator := withLeases(t, 1)
+	leases, err := operator.Leases(t.Context())
 	if err != nil || len(leases) != 1 {
 		t.Fatal(leases, err)
 	}

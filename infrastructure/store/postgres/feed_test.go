@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"feedbox/application/command"
@@ -195,17 +196,24 @@ type eventsOnly struct{}
 
 func (eventsOnly) Decode([]byte) (relay.Message, bool, error) { return relay.Message{}, true, nil }
 
+// openTransaction begins a transaction that has an id already.
+func openTransaction(t *testing.T, pool *pgxpool.Pool) pgx.Tx {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	must(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }) // none after a commit
+	_, err = tx.Exec(t.Context(), `SELECT pg_current_xact_id()`)
+	must(t, err)
+	return tx
+}
+
 // The feed has the order of transaction ids, in which the times of events may fall: an old transaction emits late.
 // A replay from a time between must not move the checkpoint past an event that was never sent.
 func TestReplayFromATimeSkipsNoUnsentEvent(t *testing.T) {
 	db, pool := openAt(t, database(t))
 	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
 	must(t, err)
-	old, err := pool.Begin(t.Context())
-	must(t, err)
-	defer func() { _ = old.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = old.Exec(t.Context(), `SELECT pg_current_xact_id()`)
-	must(t, err)
+	old := openTransaction(t, pool)
 	_, err = pool.Exec(t.Context(), insertEvent, hash(feed, "b"), "b", "unsent", `{"id":"unsent"}`)
 	must(t, err)
 	time.Sleep(500 * time.Millisecond)
@@ -271,11 +279,7 @@ func TestUnsentEventIsNotShownAsSent(t *testing.T) {
 	db, pool := openAt(t, database(t))
 	feed, err := postgres.NewFeed(db, &postgres.FeedOptions{Ranges: 1})
 	must(t, err)
-	old, err := pool.Begin(t.Context())
-	must(t, err)
-	defer func() { _ = old.Rollback(context.WithoutCancel(t.Context())) }()
-	_, err = old.Exec(t.Context(), `SELECT pg_current_xact_id()`)
-	must(t, err)
+	old := openTransaction(t, pool)
 	_, err = pool.Exec(t.Context(), insertEvent, hash(feed, "b"), "b", "early", `{"id":"early"}`)
 	must(t, err)
 	time.Sleep(3500 * time.Millisecond)
