@@ -227,6 +227,24 @@ func TestTermsOfDifferentRangesAreNotCompared(t *testing.T) {
 	}
 }
 
+// An error of a read that may pass by itself makes no range stuck, however long it lasts. Silence does, because a read
+// that never ends has no later one.
+func TestSilentReadsMakeTheRangeStuck(t *testing.T) {
+	for err, want := range map[error]bool{errTest: false, errSilent: true, context.DeadlineExceeded: true, ErrPermanent: true} {
+		_, e := newFaultyStore(t)
+		d, c := e.owned(t, e.leaseOf(FullRange()))
+		stuck := 0
+		e.obs.RangeStuck = func(RangeStuck) { stuck++ }
+		for range 3 {
+			d.noteFailure(ofReads, err)
+			c.now = c.now.Add(e.opts.StuckAfter)
+		}
+		if got := stuck > 0; got != want || stuck > 1 {
+			t.Errorf("%v: reported %d times", err, stuck)
+		}
+	}
+}
+
 // An observer may ask for the lag of the range that is stuck.
 func TestStuckRangeIsReportedWithoutALock(t *testing.T) {
 	_, e := newFaultyStore(t)

@@ -278,8 +278,12 @@ func TestSplitLeaseRefusesRequests(t *testing.T) {
 		eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == 1 })
 		a.stop()
 		op := changefeed.NewOperator(w.feed, &splittingStore{LeaseStore: w.store}, nil)
+		asked := time.Now()
 		if err := op.PauseLeases(t.Context()); err == nil || !strings.Contains(err.Error(), "split") {
 			t.Errorf("error %v, want that the lease was split", err)
+		}
+		if waited := time.Since(asked); waited < 5*time.Second || waited > 20*time.Second {
+			t.Errorf("it waited %s for the split, want about 10 s", waited)
 		}
 		if l := w.leases()[0]; l.State != changefeed.LeaseSplit || l.Request.Paused {
 			t.Errorf("the lease is %+v", l)

@@ -101,6 +101,8 @@ func Rate(perSecond float64) string {
 		return "–"
 	case perSecond == 0:
 		return "0"
+	case perSecond < 0.05: // not 0
+		return "<0.1"
 	case perSecond < 10:
 		return strconv.FormatFloat(perSecond, 'f', 1, 64)
 	}

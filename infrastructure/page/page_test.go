@@ -308,7 +308,7 @@ func TestNumbersAndDurationsAreShort(t *testing.T) {
 			t.Errorf("%d: %s, want %s", n, got, want)
 		}
 	}
-	for rate, want := range map[float64]string{0: "0", 0.04: "0.0", 9.94: "9.9", 10: "10", 10.5: "11", 1234.4: "1,234"} {
+	for rate, want := range map[float64]string{0: "0", 0.04: "<0.1", 0.05: "0.1", 9.94: "9.9", 10: "10", 10.5: "11", 1234.4: "1,234"} {
 		if got := page.Rate(rate); got != want {
 			t.Errorf("%g: %s, want %s", rate, got, want)
 		}

@@ -306,6 +306,58 @@ func TestPreviewsOfLeaseCommandsShowTheRanges(t *testing.T) {
 	})
 }
 
+// A range that is resumed by name sends nothing while all ranges are paused.
+func TestPreviewOfAResumeNamesThePauseOfAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stamps := map[string]bool{}
+		for _, paused := range []bool{false, true} {
+			port := crowd(1, 0)
+			port.paused = paused
+			get := serve(t, port)
+			get("/ranges") // waits for the first read
+			for _, command := range []string{"resume", "retry"} {
+				body := get("/ranges/" + command + "?lease=" + changefeed.LeaseName(port.leases[0].ID))
+				if named := strings.Contains(body, "All ranges are paused: nothing is sent until all are resumed."); named != (paused && command == "resume") {
+					t.Errorf("%s, paused: %t, named: %t in\n%s", command, paused, named, body)
+				}
+				stamps[command+" "+stampOf(t, body)] = true
+			}
+		}
+		if len(stamps) != 4 {
+			t.Errorf("a pause after the preview is not noticed: %v", stamps)
+		}
+	})
+}
+
+// stampOf returns the stamp of a preview.
+func stampOf(t *testing.T, preview string) string {
+	t.Helper()
+	found := regexp.MustCompile(`name="stamp" value="([^"]+)"`).FindStringSubmatch(preview)
+	if found == nil {
+		t.Fatal("the preview has no stamp")
+	}
+	return found[1]
+}
+
+// The keys of a preview are those that are retried, also if others of the same number are parked meanwhile. Keys
+// that were parked at the same time are listed in any order.
+func TestPreviewOfManyKeysBelongsToTheseKeys(t *testing.T) {
+	stamp := func(keys ...string) string {
+		port := &fake{}
+		for _, key := range keys {
+			port.gates = append(port.gates, relay.Gate{Key: key, Events: 2, Closing: relay.Closing{Reason: "too_large"}})
+		}
+		return stampOf(t, serve(t, port)("/parked/retry-all"))
+	}
+	shown := stamp("a", "b")
+	if other := stamp("a", "c"); other == shown {
+		t.Error("the preview of a and b is confirmed for a and c")
+	}
+	if again := stamp("b", "a"); again != shown {
+		t.Errorf("the preview of a and b is stale for b and a: %s, then %s", shown, again)
+	}
+}
+
 // An act on several keys must not be confirmed by accident.
 func TestRetryOfSeveralKeysIsConfirmedByTheirNumber(t *testing.T) {
 	for keys, want := range map[int]string{0: "", 1: "", 2: "2", 3: "3"} {

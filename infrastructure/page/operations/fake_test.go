@@ -19,6 +19,7 @@ import (
 type fake struct {
 	operations.Port
 	leases  []changefeed.Lease
+	paused  bool // all ranges
 	hosts   []changefeed.Host
 	gates   []relay.Gate
 	line    []relay.ParkedEvent
@@ -52,7 +53,7 @@ func (f *fake) err() error {
 
 func (f *fake) LeaseList(context.Context) ([]changefeed.Lease, bool, error) {
 	f.reads.Add(1)
-	return f.leases, false, f.err()
+	return f.leases, f.paused, f.err()
 }
 
 func (f *fake) Hosts(context.Context) ([]changefeed.Host, error) { return f.hosts, nil }

@@ -55,7 +55,11 @@ func (s *Operations) leaseAct(command LeaseCommand, title, summary, warning stri
 			if err != nil {
 				return nil, err
 			}
-			row := newRangeRow(one, s.reader.Latest(ctx))
+			p := s.reader.Latest(ctx)
+			row := newRangeRow(one, p)
+			if command == CommandResume && p.Paused { // by a request that no lease has
+				warning = "All ranges are paused: nothing is sent until all are resumed."
+			}
 			return &page.Preview{
 				Summary: fmt.Sprintf(summary, "the range "+row.Name), Warning: warning,
 				Facts: []page.Fact{
@@ -64,7 +68,7 @@ func (s *Operations) leaseAct(command LeaseCommand, title, summary, warning stri
 					{Name: "condition", Value: string(row.Condition)},
 					{Name: "behind", Value: known(row.Known, row.Behind)},
 				},
-				Stamp: strings.Join([]string{one.Owner, fmt.Sprint(one.Epoch), fmt.Sprint(one.Request.Paused)}, " "),
+				Stamp: fmt.Sprint(one.Owner, " ", one.Epoch, one.Request.Paused, p.Paused),
 			}, nil
 		},
 		Do: func(ctx context.Context, o *page.Order) error {

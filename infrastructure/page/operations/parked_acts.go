@@ -1,11 +1,14 @@
 package operations
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -175,13 +178,15 @@ func (s *Operations) previewRetryAll(ctx context.Context, q url.Values) (*page.P
 	}
 	reasons := operator.Reasons(gates)
 	var events int64
-	for _, r := range reasons {
-		events += r.Events
+	keys := fnv.New64a()
+	for _, g := range slices.SortedFunc(slices.Values(gates), func(a, b relay.Gate) int { return cmp.Compare(a.Key, b.Key) }) {
+		events += g.Events
+		fmt.Fprintf(keys, "%q ", g.Key)
 	}
 	p := &page.Preview{
 		Summary:  fmt.Sprintf("%d keys with %d events. %s them in order within each key. Keys do not wait for each other.", len(gates), events, handles(q)),
 		Facts:    []page.Fact{{Name: "keys", Value: fmt.Sprint(len(gates))}, {Name: "events", Value: fmt.Sprint(events)}},
-		Template: "reasons.html", Data: reasons, Stamp: fmt.Sprint(len(gates), events),
+		Template: "reasons.html", Data: reasons, Stamp: fmt.Sprint(len(gates), events, keys.Sum64()),
 	}
 	if q.Get("consumer") == "" {
 		p.Fields = []page.Field{fromStoreField(q)}

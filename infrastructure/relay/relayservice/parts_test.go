@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -412,6 +413,46 @@ func TestRefusalOfEveryKeyIsAFailureOfTheBroker(t *testing.T) {
 	})
 }
 
+// owners returns the names of the owners of all leases.
+func (b *bench) owners(t *testing.T) map[string]bool {
+	t.Helper()
+	records, err := b.store.Leases.List(t.Context(), b.o.Processor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	owners := map[string]bool{}
+	for _, r := range records {
+		var lease struct{ Owner string }
+		if err := json.Unmarshal(r.Body, &lease); err == nil && lease.Owner != "" {
+			owners[lease.Owner] = true
+		}
+	}
+	return owners
+}
+
+// Siblings add up what a host is due of several containers by its name.
+func TestSiblingsOfAProcessHaveOneName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var siblings changefeed.Siblings
+		owners := map[string]bool{}
+		for range 2 {
+			b := newBench(t)
+			b.o.Instance, b.o.Processor, b.o.Siblings = "", "mine", &siblings
+			stop := b.run()
+			defer func() {
+				if err := stop(); err != nil {
+					t.Error(err)
+				}
+			}()
+			time.Sleep(time.Minute)
+			maps.Copy(owners, b.owners(t))
+		}
+		if len(owners) != 1 {
+			t.Errorf("owners %v, want one name for both containers", owners)
+		}
+	})
+}
+
 // Two relays of one program need no option to be distinguished. Without a name of its container, the log has none.
 func TestRelaysWithoutAnInstanceHaveTheirOwnNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -423,17 +464,7 @@ func TestRelaysWithoutAnInstanceHaveTheirOwnNames(t *testing.T) {
 		}
 		first, second := b.run(), b.run()
 		time.Sleep(5 * time.Minute)
-		records, err := b.store.Leases.List(t.Context(), "mine")
-		if err != nil {
-			t.Fatal(err)
-		}
-		owners := map[string]bool{}
-		for _, r := range records {
-			var lease struct{ Owner string }
-			if err := json.Unmarshal(r.Body, &lease); err == nil && lease.Owner != "" {
-				owners[lease.Owner] = true
-			}
-		}
+		owners := b.owners(t)
 		if text := log.String(); len(owners) != 2 || strings.Contains(text, "instance name") || !strings.Contains(text, "lease acquired") || strings.Contains(text, "container=") {
 			t.Errorf("owners %v, want two; log:\n%s", owners, text)
 		}

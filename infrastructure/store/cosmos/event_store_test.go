@@ -51,14 +51,14 @@ func TestEventIsReplacedOnlyWithItsETag(t *testing.T) {
 	container := newWorld(t, worldOptions{}).container
 	store, err := cosmos.NewEventStore(container, document.EventDecoder{})
 	must(t, err)
-	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(`{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"sequence":1}}`), nil)
+	_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(`{"id":"e1","partitionKey":"k","type":"domainEvent","data":{"sequence":1},"_class":"Order"}`), nil)
 	must(t, err)
 	raw, err := store.Event(t.Context(), "k", "e1")
 	must(t, err)
 	clean, version, err := store.Editable(raw)
 	must(t, err)
-	if strings.Contains(string(clean), `"_`) || version == "" {
-		t.Fatalf("%s, version %q", clean, version)
+	if string(clean) != `{"_class":"Order","data":{"sequence":1},"id":"e1","partitionKey":"k","type":"domainEvent"}` || version == "" {
+		t.Fatalf("%s, version %q; want all that the writer stored", clean, version)
 	}
 	corrected := []byte(strings.Replace(string(clean), `"sequence"`, `"action":"A","sequence"`, 1))
 	must(t, store.Replace(t.Context(), "k", "e1", corrected, version))
@@ -105,5 +105,38 @@ func TestRecentEventsIncludeMalformedOnes(t *testing.T) {
 	page, err := store.Recent(t.Context(), relay.RecentQuery{Limit: 2})
 	if err != nil || len(page.Events) != 1 || !strings.Contains(page.Events[0].Trouble, "action") || page.Events[0].ID != "e1" || page.Events[0].StoredAt.IsZero() {
 		t.Errorf("%+v, %v", page, err)
+	}
+}
+
+// The id of an event may be in another member than that of its document.
+func TestEventIsFoundAndReplacedByTheIDOfItsContract(t *testing.T) {
+	container := newWorld(t, worldOptions{}).container
+	decoder, err := document.NewEventDecoder(document.EventContract{ID: "eventId"})
+	must(t, err)
+	store, err := cosmos.NewEventStore(container, decoder)
+	must(t, err)
+	for _, stored := range []string{
+		`{"id":"d1","eventId":"e1","partitionKey":"k","type":"domainEvent","data":{"action":"A"}}`,
+		`{"id":"e1","eventId":"e2","partitionKey":"k","type":"domainEvent","data":{"action":"A"}}`,
+		`{"id":"d3","eventId":"e3","partitionKey":"k","type":"order"}`,
+	} {
+		_, err = container.CreateItem(t.Context(), azcosmos.NewPartitionKeyString("k"), []byte(stored), nil)
+		must(t, err)
+	}
+	for _, at := range [][2]string{{"k", "d1"}, {"k", "e3"}, {"other", "e1"}} {
+		if raw, err := store.Event(t.Context(), at[0], at[1]); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%v: %s, %v, want not found", at, raw, err)
+		}
+	}
+	raw, err := store.Event(t.Context(), "k", "e1")
+	must(t, err)
+	clean, version, err := store.Editable(raw)
+	must(t, err)
+	corrected := strings.Replace(string(clean), `"A"`, `"B"`, 1)
+	must(t, store.Replace(t.Context(), "k", "e1", []byte(corrected), version))
+	raw, err = store.Event(t.Context(), "k", "e1")
+	must(t, err)
+	if clean, _, err = store.Editable(raw); err != nil || string(clean) != `{"data":{"action":"B"},"eventId":"e1","id":"d1","partitionKey":"k","type":"domainEvent"}` {
+		t.Errorf("replaced by %s: %s, %v", corrected, clean, err)
 	}
 }

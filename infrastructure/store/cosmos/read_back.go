@@ -52,9 +52,12 @@ func (op operation) applied(stored []byte, gone bool) bool {
 		return false // also a document that was to be deleted
 	}
 	for _, members := range []map[string]any{there, sent} {
-		for _, name := range []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"} {
+		for _, name := range storeMembers {
 			delete(members, name)
 		}
 	}
 	return reflect.DeepEqual(there, sent)
 }
+
+// storeMembers are the members that the store adds to a document. Other names that begin with _ are the writer's.
+var storeMembers = []string{"_rid", "_self", "_etag", "_attachments", "_ts", "_lsn"}

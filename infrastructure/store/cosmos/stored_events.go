@@ -12,7 +12,6 @@ import (
 
 	"feedbox/application/relay"
 	"feedbox/domain/fault"
-	"feedbox/infrastructure/store/cosmos/internal/store"
 	"feedbox/infrastructure/store/internal/jsontext"
 )
 
@@ -21,24 +20,19 @@ import (
 //
 // Faults: Invalid (code "unsendable") for a malformed event, Throttled, Unavailable.
 func (s EventStore) OfKey(ctx context.Context, partitionKey string) ([]relay.StoredEvent, error) {
-	member, types := s.decoder.Types()
+	found, err := s.ofPartition(ctx, "read the events of key "+partitionKey, partitionKey, "")
+	if err != nil {
+		return nil, err
+	}
 	var events []relay.StoredEvent
-	pager := s.container.NewQueryItemsPager(`SELECT * FROM c WHERE ARRAY_CONTAINS(@types, c["`+member+`"])`, keyValue(partitionKey),
-		&azcosmos.QueryOptions{QueryParameters: []azcosmos.QueryParameter{{Name: "@types", Value: types}}})
-	for pager.More() {
-		page, err := pager.NextPage(ctx)
+	for _, raw := range found {
+		stored, isEvent, err := s.storedEvent(raw)
 		if err != nil {
-			return nil, store.AsFault("read the events of key "+partitionKey, err)
+			return nil, err
 		}
-		for _, raw := range page.Items {
-			stored, isEvent, err := s.storedEvent(raw)
-			if err != nil {
-				return nil, err
-			}
-			if isEvent {
-				stored.Index = len(events)
-				events = append(events, stored)
-			}
+		if isEvent {
+			stored.Index = len(events)
+			events = append(events, stored)
 		}
 	}
 	slices.SortStableFunc(events, func(a, b relay.StoredEvent) int { return cmp.Compare(a.Sequence, b.Sequence) })
