@@ -233,3 +233,47 @@ func TestCorrelationFilterRefusesFieldsItDoesNotCompare(t *testing.T) {
 		}
 	})
 }
+
+// TestSessionsAreNotForwarded: the service refuses ForwardTo of a queue or a subscription with
+// sessions; their dead-letter queues have none.
+func TestSessionsAreNotForwarded(t *testing.T) {
+	ctx := t.Context()
+	srv := startT(t, queues("to"))
+	c := adminClient(t, srv, srv.ConnectionString())
+	must(c.CreateTopic(ctx, "t", nil))(t)
+	refused := func(what string, err error) {
+		t.Helper()
+		if err == nil || !strings.Contains(err.Error(), "ForwardTo") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	_, err := c.CreateQueue(ctx, "q", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{RequiresSession: to.Ptr(true), ForwardTo: to.Ptr("to")}})
+	refused("queue", err)
+	_, err = c.CreateSubscription(ctx, "t", "s", &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{RequiresSession: to.Ptr(true), ForwardTo: to.Ptr("to")}})
+	refused("subscription", err)
+	q := must(c.CreateQueue(ctx, "q", &admin.CreateQueueOptions{Properties: &admin.QueueProperties{RequiresSession: to.Ptr(true), ForwardDeadLetteredMessagesTo: to.Ptr("to")}}))(t)
+	q.ForwardTo = to.Ptr("to")
+	_, err = c.UpdateQueue(ctx, "q", q.QueueProperties, nil)
+	refused("update", err)
+}
+
+// TestFiltersKeepBlanks: blanks around a value or the name of a property are part of it.
+func TestFiltersKeepBlanks(t *testing.T) {
+	ctx := t.Context()
+	srv := startT(t, nil)
+	c := adminClient(t, srv, srv.ConnectionString())
+	must(c.CreateTopic(ctx, "t", nil))(t)
+	for name, filter := range map[string]*admin.CorrelationFilter{
+		"subject": {Subject: to.Ptr(" red ")},
+		"name":    {ApplicationProperties: map[string]any{" k ": "x"}},
+	} {
+		must(c.CreateSubscription(ctx, "t", name, &admin.CreateSubscriptionOptions{Properties: &admin.SubscriptionProperties{DefaultRule: &admin.RuleProperties{Name: "r", Filter: filter}}}))(t)
+	}
+	check(t, srv.Send(ctx, "t",
+		Message{ID: "1", Subject: " red ", Properties: map[string]any{" k ": "x"}}, Message{ID: "2", Subject: "red", Properties: map[string]any{"k": "x"}}))
+	for _, name := range []string{"subject", "name"} {
+		if got := must(srv.Peek("t/Subscriptions/"+name, 10))(t); len(got) != 1 || got[0].ID != "1" {
+			t.Errorf("%s: %d messages, want the first", name, len(got))
+		}
+	}
+}

@@ -104,27 +104,54 @@ func (m *mgmtCall) badRequest(field string) {
 }
 
 // sessionID returns the session of a request: the one it names, or that of the link it names,
-// by which the Go SDK peeks in a session. nil: none.
-func (m *mgmtCall) sessionID() *string {
-	if id, ok := m.body.String("session-id"); ok {
-		return &id
+// by which the Go SDK peeks in a session. nil: none. by is the receiver of that link, which must
+// hold the session; nil: any may.
+func (m *mgmtCall) sessionID() (id *string, by *broker.Receiver, err error) {
+	by, err = m.receiver()
+	if named, ok := m.body.String("session-id"); ok {
+		return &named, by, err
 	}
+	if by != nil {
+		if held, ok := by.Session(); ok {
+			id = &held
+		}
+	}
+	return id, by, err
+}
+
+// heldSession is sessionID for a request that needs a session and its lock. It answers others.
+func (m *mgmtCall) heldSession() (id *string, by *broker.Receiver, ok bool) {
+	id, by, err := m.sessionID()
+	switch {
+	case err != nil:
+		m.fail(err)
+	case id == nil:
+		m.badRequest("session-id")
+	default:
+		return id, by, true
+	}
+	return nil, nil, false
+}
+
+// receiver returns the receiver of the link that a request names, nil if it names none. On an
+// entity with sessions it refuses the name of a link that is gone: its lock is lost, and another
+// receiver may hold the session by now.
+func (m *mgmtCall) receiver() (*broker.Receiver, error) {
 	name, ok := m.request.properties.String("associated-link-name")
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	for _, s := range m.s.c.sessions {
 		for _, l := range s.links {
-			out, ok := l.(*outgoingLink)
-			if !ok || out.name != name || out.source == nil {
-				continue
-			}
-			if id, ok := out.source.Session(); ok {
-				return &id
+			if out, ok := l.(*outgoingLink); ok && out.name == name && out.source != nil && !out.over() {
+				return out.source, nil
 			}
 		}
 	}
-	return nil
+	if info, err := m.broker().Lookup(m.node.path); err != nil || !info.RequiresSession {
+		return nil, err
+	}
+	return nil, &broker.Error{Condition: broker.SessionLockLost, Description: "The session lock has expired: the link '" + name + "' is closed. Accept the session again."}
 }
 
 // lockTokens reads the field lock-tokens.

@@ -33,7 +33,12 @@ func mgmtBatchDeleteMessages(m *mgmtCall) {
 		m.fail(&broker.Error{Condition: broker.ArgumentError, Description: "The request's field 'message-count' must be an integer from 1 to 4000."})
 		return
 	}
-	o := broker.DeleteOptions{Count: count, Before: at.Time(), Session: m.sessionID()}
+	session, _, err := m.sessionID()
+	if err != nil && session == nil { // otherwise the messages of all sessions would be deleted
+		m.fail(err)
+		return
+	}
+	o := broker.DeleteOptions{Count: count, Before: at.Time(), Session: session}
 	m.broker().DeleteMessages(m.node.path, o, func(n int, err error) {
 		switch {
 		case err != nil:

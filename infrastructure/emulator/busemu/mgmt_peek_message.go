@@ -24,8 +24,13 @@ func mgmtPeekMessage(m *mgmtCall) {
 		m.badRequest("from-sequence-number")
 		return
 	}
+	session, _, err := m.sessionID()
+	if err != nil && session == nil { // a peek of a named session needs no lock
+		m.fail(err)
+		return
+	}
 	found, err := m.broker().Peek(m.node.path, broker.PeekOptions{
-		From: from, Count: min(max(m.integer("message-count"), 1), maxPeek), Session: m.sessionID(),
+		From: from, Count: min(max(m.integer("message-count"), 1), maxPeek), Session: session,
 	})
 	if err != nil {
 		m.fail(err)

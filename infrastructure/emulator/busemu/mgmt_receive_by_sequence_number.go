@@ -23,7 +23,12 @@ func mgmtReceiveBySequenceNumber(m *mgmtCall) {
 		m.badRequest("sequence-numbers")
 		return
 	}
-	o := broker.SequenceOptions{Sequences: numbers, Session: m.sessionID()}
+	session, by, err := m.sessionID()
+	if err != nil {
+		m.fail(err)
+		return
+	}
+	o := broker.SequenceOptions{Sequences: numbers, Session: session, By: by}
 	v, _ := m.body.Get("receiver-settle-mode")
 	switch mode, ok := amqp.Integer(v); {
 	case ok && mode == 0:

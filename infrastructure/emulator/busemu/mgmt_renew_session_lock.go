@@ -15,12 +15,11 @@ import (
 //
 // Source: azservicebus internal/mgmt.go.
 func mgmtRenewSessionLock(m *mgmtCall) {
-	id := m.sessionID()
-	if id == nil {
-		m.badRequest("session-id")
+	id, by, ok := m.heldSession()
+	if !ok {
 		return
 	}
-	end, err := m.broker().RenewSessionLock(m.node.path, *id)
+	end, err := m.broker().RenewSessionLock(m.node.path, *id, by)
 	if err != nil {
 		m.fail(err)
 		return

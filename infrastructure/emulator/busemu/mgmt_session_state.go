@@ -13,12 +13,11 @@ import (
 //
 // Source: azservicebus internal/mgmt.go.
 func mgmtGetSessionState(m *mgmtCall) {
-	id := m.sessionID()
-	if id == nil {
-		m.badRequest("session-id")
+	id, by, ok := m.heldSession()
+	if !ok {
 		return
 	}
-	state, err := m.broker().SessionState(m.node.path, *id)
+	state, err := m.broker().SessionState(m.node.path, *id, by)
 	if err != nil {
 		m.fail(err)
 		return
@@ -38,19 +37,18 @@ func mgmtGetSessionState(m *mgmtCall) {
 //
 // Source: azservicebus internal/mgmt.go.
 func mgmtSetSessionState(m *mgmtCall) {
-	id := m.sessionID()
-	if id == nil {
-		m.badRequest("session-id")
+	id, by, ok := m.heldSession()
+	if !ok {
 		return
 	}
 	value, _ := m.body.Get("session-state")
-	state, ok := value.([]byte)
-	if value != nil && !ok {
+	state, isBinary := value.([]byte)
+	if value != nil && !isBinary {
 		m.badRequest("session-state")
 		return
 	}
 	if len(state) == 0 {
 		state = nil
 	}
-	m.broker().SetSessionState(m.node.path, *id, state, m.done)
+	m.broker().SetSessionState(m.node.path, *id, by, state, m.done)
 }

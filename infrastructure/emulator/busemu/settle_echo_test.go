@@ -2,7 +2,10 @@ package busemu
 
 import (
 	"bytes"
+	"context"
 	"testing"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"feedbox/infrastructure/emulator/busemu/amqp"
 )
@@ -84,4 +87,51 @@ func TestSettlementEchoesAreNotMixed(t *testing.T) {
 			confirmed++
 		}
 	}
+}
+
+// TestLostSessionCannotBeUsed: a receiver whose session another one has accepted since neither
+// renews its lock, nor reads or writes its state, nor sees the messages of other sessions.
+func TestLostSessionCannotBeUsed(t *testing.T) {
+	o := &Options{Topology: &Topology{Queues: []Queue{{Name: "q", RequiresSession: true}}}}
+	bubble(t, o, func(t *testing.T, ctx context.Context, srv *Server, client *azservicebus.Client) {
+		check(t, srv.Send(ctx, "q", Message{ID: "1", Session: ptr("s")}, Message{ID: "2", Session: ptr("s")}, Message{ID: "3", Session: ptr("other")}))
+		accept := func() *azservicebus.SessionReceiver { return must(client.AcceptSessionForQueue(ctx, "q", "s", nil))(t) }
+		first := accept()
+		deferred := must(first.ReceiveMessages(ctx, 1, nil))(t)
+		check(t, first.DeferMessage(ctx, deferred[0], nil))
+		check(t, first.Close(ctx))
+		for what, use := range map[string]func(r *azservicebus.SessionReceiver) error{
+			"renewed":         func(r *azservicebus.SessionReceiver) error { return r.RenewSessionLock(ctx, nil) },
+			"wrote the state": func(r *azservicebus.SessionReceiver) error { return r.SetSessionState(ctx, []byte("lost"), nil) },
+			"read the state": func(r *azservicebus.SessionReceiver) error {
+				_, err := r.GetSessionState(ctx, nil)
+				return err
+			},
+			"received deferred": func(r *azservicebus.SessionReceiver) error {
+				_, err := r.ReceiveDeferredMessages(ctx, []int64{*deferred[0].SequenceNumber}, nil)
+				return err
+			},
+			"peeked": func(r *azservicebus.SessionReceiver) error {
+				_, err := r.PeekMessages(ctx, 10, nil)
+				return err
+			},
+		} {
+			lost := accept()
+			check(t, srv.ExpireSession("q", "s"))
+			holder := accept()
+			check(t, holder.SetSessionState(ctx, []byte("holder"), nil))
+			if err := use(lost); err == nil {
+				t.Errorf("the receiver that lost the session %s", what)
+			}
+			if state := must(holder.GetSessionState(ctx, nil))(t); string(state) != "holder" {
+				t.Errorf("the state is %q", state)
+			}
+			check(t, holder.RenewSessionLock(ctx, nil))
+			if got := must(holder.PeekMessages(ctx, 10, nil))(t); len(got) != 2 {
+				t.Errorf("the holder sees %d messages of its session, want 2", len(got))
+			}
+			check(t, lost.Close(ctx))
+			check(t, holder.Close(ctx))
+		}
+	})
 }

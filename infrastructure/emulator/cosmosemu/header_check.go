@@ -44,6 +44,9 @@ func checkHeaders(h http.Header, op Operation) *wireError {
 			}
 		}
 	}
+	if v := first(h, headerPreTrigger) + first(h, headerPostTrigger); v != "" {
+		return refuse(http.StatusBadRequest, "The trigger %q does not exist: triggers are not supported by this emulator", v)
+	}
 	if v := first(h, headerTokenLimit); v != "" {
 		if n, err := strconv.Atoi(v); err != nil || n < 1 {
 			return refuse(http.StatusBadRequest, "The continuation token limit specified is not large enough: x-ms-documentdb-responsecontinuationtokenlimitinkb is %q, it must be a positive number", v)

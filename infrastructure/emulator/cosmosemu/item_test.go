@@ -274,3 +274,15 @@ func TestWrongKeyIs401(t *testing.T) {
 	_, err = client.CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: "db"}, nil)
 	wantStatus(t, "wrong key", err, http.StatusUnauthorized)
 }
+
+// TestTriggersAreRefused: the emulator runs no triggers, so a write that needs one must not pass
+// without it.
+func TestTriggersAreRefused(t *testing.T) {
+	_, c := start(t, nil)
+	for _, o := range []azcosmos.ItemOptions{{PreTriggers: []string{"validate"}}, {PostTriggers: []string{"audit"}}} {
+		_, err := c.CreateItem(t.Context(), key("a"), doc("1", "a"), &o)
+		wantStatus(t, "a write with a trigger", err, http.StatusBadRequest)
+	}
+	_, err := c.ReadItem(t.Context(), key("a"), "1", nil)
+	wantStatus(t, "the item", err, http.StatusNotFound)
+}

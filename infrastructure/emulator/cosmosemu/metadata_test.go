@@ -268,6 +268,71 @@ func TestOffers(t *testing.T) {
 	wantStatus(t, "throughput of a container without", err, http.StatusNotFound)
 }
 
+// TestChangesOfMetadataCheckTheETag: a stale If-Match refuses the change of a throughput and the
+// deletion of a container or a database.
+func TestChangesOfMetadataCheckTheETag(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	throughput := azcosmos.NewManualThroughputProperties(400)
+	client := srv.Client()
+	if _, err := client.CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: "db"}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &throughput}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := client.NewDatabase("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := db.ReadThroughput(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ifRead := &azcosmos.ThroughputOptions{IfMatchEtag: &read.ETag}
+	if _, err := db.ReplaceThroughput(t.Context(), azcosmos.NewManualThroughputProperties(500), ifRead); err != nil {
+		t.Error(err)
+	}
+	_, err = db.ReplaceThroughput(t.Context(), azcosmos.NewManualThroughputProperties(600), ifRead)
+	wantStatus(t, "throughput over another", err, http.StatusPreconditionFailed)
+	stale := map[string]string{"If-Match": `"stale"`}
+	send(t, srv, http.MethodPost, "dbs/db/colls", `{"id":"c","partitionKey":{"paths":["/pk"]}}`, nil)
+	if r := send(t, srv, http.MethodDelete, "dbs/db/colls/c", "", stale); r.StatusCode != http.StatusPreconditionFailed {
+		t.Errorf("deletion of another container: %d", r.StatusCode)
+	}
+	_, err = db.Delete(t.Context(), &azcosmos.DeleteDatabaseOptions{IfMatchEtag: &read.ETag})
+	wantStatus(t, "deletion of another database", err, http.StatusPreconditionFailed)
+	info, err := db.Read(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Delete(t.Context(), &azcosmos.DeleteDatabaseOptions{IfMatchEtag: &info.ETag}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAutoscaleIsNotReplacedByManualThroughput: the service needs a migration for it, which no
+// SDK offers.
+func TestAutoscaleIsNotReplacedByManualThroughput(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	throughput := azcosmos.NewAutoscaleThroughputProperties(4000)
+	if _, err := srv.Client().CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: "db"}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &throughput}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := srv.Client().NewDatabase("db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ReplaceThroughput(t.Context(), azcosmos.NewManualThroughputProperties(400), nil)
+	wantStatus(t, "manual throughput", err, http.StatusBadRequest)
+	if _, err := db.ReplaceThroughput(t.Context(), azcosmos.NewAutoscaleThroughputProperties(5000), nil); err != nil {
+		t.Error(err)
+	}
+	r, err := db.ReadThroughput(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n, ok := r.ThroughputProperties.AutoscaleMaxThroughput(); !ok || n != 5000 {
+		t.Errorf("autoscale %d, %v", n, ok)
+	}
+}
+
 func TestAllInvalidOptionsAreReported(t *testing.T) {
 	_, err := cosmosemu.Start(&cosmosemu.Options{Key: "?", Partitions: 999, Consistency: "Perfect", Host: "nowhere"})
 	for _, want := range []string{"Key", "Partitions", "Consistency", "Host"} {

@@ -95,8 +95,8 @@ func replaceContainer(x *request) (*reply, error) {
 	if err := x.account.options.readIndexing(def); err != nil {
 		return nil, err
 	}
-	if match := first(x.header, headerIfMatch); match != "" && match != "*" && match != c.ETag() {
-		return nil, refuse(http.StatusPreconditionFailed, "The container has changed: its ETag is %s", c.ETag())
+	if err := checkCatalogMatch(x.header, c.ETag()); err != nil {
+		return nil, err
 	}
 	if def.ID != old.ID {
 		return nil, refuse(http.StatusBadRequest, "The id of a container cannot be changed from %q to %q", old.ID, def.ID)
@@ -119,13 +119,18 @@ func replaceContainer(x *request) (*reply, error) {
 
 // deleteContainer answers DELETE /dbs/{db}/colls/{coll} and deletes a container with its items.
 //
-//   - Supports: names and resource ids in the link.
-//   - Refuses: an unknown database or container (404). An If-Match is not checked.
+//   - Supports: names and resource ids in the link; If-Match.
+//   - Refuses: an unknown database or container (404), another ETag (412).
 //   - Source: REST reference, Delete a Collection.
 func deleteContainer(x *request) (*reply, error) {
 	db, err := x.database()
 	if err != nil {
 		return nil, err
+	}
+	if c, err := x.account.store.Container(db, x.route.coll); err == nil {
+		if err := checkCatalogMatch(x.header, c.ETag()); err != nil {
+			return nil, err
+		}
 	}
 	if err := x.account.store.DeleteContainer(db, x.route.coll); err != nil {
 		return nil, err

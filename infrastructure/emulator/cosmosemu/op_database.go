@@ -52,10 +52,15 @@ func readDatabase(x *request) (*reply, error) {
 // deleteDatabase answers DELETE /dbs/{db} and deletes a database with all its containers
 // and users.
 //
-//   - Supports: the name or the resource id of the database in the link.
-//   - Refuses: an unknown database (404). An If-Match is not checked.
-//   - Source: REST reference, Delete a Database.
+//   - Supports: the name or the resource id of the database in the link; If-Match.
+//   - Refuses: an unknown database (404), another ETag (412).
+//   - Source: REST reference, Delete a Database and Common request headers.
 func deleteDatabase(x *request) (*reply, error) {
+	if db, err := x.account.store.Database(x.route.db); err == nil {
+		if err := checkCatalogMatch(x.header, db.ETag); err != nil {
+			return nil, err
+		}
+	}
 	if err := x.account.store.DeleteDatabase(x.route.db); err != nil {
 		return nil, err
 	}

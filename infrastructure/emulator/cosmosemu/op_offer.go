@@ -58,10 +58,18 @@ func throughputPartitions(content json.RawMessage) int {
 
 // minThroughput returns the lowest throughput that a client may set.
 func minThroughput(content json.RawMessage) string {
-	if bytes.Contains(content, []byte(`"offerAutopilotSettings":{`)) {
+	if scalesItself(content) {
 		return "1000"
 	}
 	return "400"
+}
+
+// scalesItself reports whether the content of an offer is autoscale throughput.
+func scalesItself(content json.RawMessage) bool {
+	var in struct {
+		Autopilot json.RawMessage `json:"offerAutopilotSettings"`
+	}
+	return json.Unmarshal(content, &in) == nil && bytes.HasPrefix(in.Autopilot, []byte("{"))
 }
 
 // listOffers answers GET /offers with the throughput of all databases and containers.
@@ -98,9 +106,10 @@ func readOffer(x *request) (*reply, error) {
 
 // replaceOffer answers PUT /offers/{id} and changes the throughput of a resource.
 //
-//   - Supports: manual and autoscale throughput. It splits nothing.
+//   - Supports: manual and autoscale throughput; If-Match. It splits nothing.
 //   - Refuses: a body without content or with other ids than the offer's, a throughput that a
-//     create refuses (400), an unknown offer (404). An If-Match is not checked.
+//     create refuses, manual throughput in place of autoscale (400), an unknown offer (404),
+//     another ETag (412).
 //   - Source: REST reference, Replace an Offer; .NET's OfferTests.
 func replaceOffer(x *request) (*reply, error) {
 	o, err := x.account.store.Offer(x.route.id)
@@ -118,9 +127,16 @@ func replaceOffer(x *request) (*reply, error) {
 	if in.ID != o.ID || in.RID != o.ID {
 		return nil, refuse(http.StatusBadRequest, "The offer in the body has the id %q and the resource id %q, both must be %q", in.ID, in.RID, o.ID)
 	}
+	if err := checkCatalogMatch(x.header, o.ETag); err != nil {
+		return nil, err
+	}
 	content, err := replacedThroughput(in.Content)
 	if err != nil {
 		return nil, err
+	}
+	if scalesItself(o.Content) && !scalesItself(content) { // azure-cosmos-dotnet-v3 issue 1554
+		return nil, refuse(http.StatusBadRequest, "x-ms-cosmos-migrate-offer-to-manual-throughput must be supplied and offercontent must contain autopilotSettings "+
+			"for migration of autoscale collection to manual throughput. This emulator does not support the migration")
 	}
 	if o, err = x.account.store.PutOffer(o.RID, o.Resource, content); err != nil {
 		return nil, err

@@ -26,9 +26,9 @@ func checkMatch(tx *store.Tx, id, match string) error {
 	return nil
 }
 
-// checkCatalogMatch checks the precondition of a change to a user or permission.
+// checkCatalogMatch checks the precondition of a change to anything but an item.
 func checkCatalogMatch(h http.Header, etag string) error {
-	if match := first(h, headerIfMatch); match != "" && match != "*" && match != etag {
+	if match := first(h, headerIfMatch); match != "" && match != "*" && !sameETag(match, etag) {
 		return refuse(http.StatusPreconditionFailed, "The resource has changed: its ETag is %s", etag)
 	}
 	return nil

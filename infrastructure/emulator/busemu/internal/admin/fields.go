@@ -24,9 +24,10 @@ func (f *fieldReader) fail(name, value, want string) {
 	}
 }
 
+// string reads a text with its blanks, because filters compare them.
 func (f *fieldReader) string(name string, to *string) {
-	if v, ok := f.node.value(name); ok {
-		*to = v
+	if c := f.node.child(name); c != nil {
+		*to = c.text
 	}
 }
 

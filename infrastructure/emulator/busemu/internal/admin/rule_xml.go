@@ -80,16 +80,15 @@ func readParameters(n *xmlNode) ([]sqlfilter.Parameter, error) {
 	}
 	var out []sqlfilter.Parameter
 	for _, pair := range n.children {
-		name, ok := pair.value("Key")
-		value := pair.child("Value")
-		if !ok || value == nil {
+		key, value := pair.child("Key"), pair.child("Value")
+		if key == nil || value == nil {
 			return nil, &broker.Error{Condition: broker.ArgumentError, Description: "A parameter needs a Key and a Value."}
 		}
 		v, err := readParameterValue(value)
 		if err != nil {
-			return nil, &broker.Error{Condition: broker.ArgumentError, Description: "The value of parameter '" + name + "': " + err.Error()}
+			return nil, &broker.Error{Condition: broker.ArgumentError, Description: "The value of parameter '" + key.text + "': " + err.Error()}
 		}
-		out = append(out, sqlfilter.Parameter{Name: name, Value: v})
+		out = append(out, sqlfilter.Parameter{Name: key.text, Value: v})
 	}
 	return out, nil
 }

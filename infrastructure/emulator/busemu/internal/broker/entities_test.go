@@ -277,6 +277,39 @@ func TestAutoDeleteOnIdle(t *testing.T) {
 	})
 }
 
+// TestForwardingAndSubscriptionsAreUse: an entity that forwards is never idle, one that messages
+// are forwarded to is used by them, and a receiver of a subscription uses the topic too.
+func TestForwardingAndSubscriptionsAreUse(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		const idle = 5 * time.Minute
+		r.queue("target", Queue{AutoDeleteOnIdle: idle})
+		r.queue("from", Queue{AutoDeleteOnIdle: idle, ForwardTo: "target"})
+		r.topic("t", Topic{AutoDeleteOnIdle: idle})
+		r.subscription("t", "s", Subscription{AutoDeleteOnIdle: idle})
+		exists := func(path string, want bool) {
+			t.Helper()
+			synctest.Wait()
+			if _, err := r.Lookup(path); (err == nil) != want {
+				t.Errorf("after %v: %s: %v", r.Now().Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), path, err)
+			}
+		}
+		c := r.receive("t/subscriptions/s", 1)
+		for range 10 {
+			time.Sleep(4 * time.Minute)
+			r.send("from", msg(r.Now().String()))
+		}
+		for _, path := range []string{"target", "from", "t", "t/subscriptions/s"} {
+			exists(path, true)
+		}
+		c.Close()
+		time.Sleep(idle)
+		for _, path := range []string{"target", "t", "t/subscriptions/s"} {
+			exists(path, false)
+		}
+		exists("from", true)
+	})
+}
+
 // TestRefusedForwardsAreTriedOnceAfterRestart: messages that the target refuses stay in memory,
 // so that a forward does not read and try them again in each of its rounds.
 func TestRefusedForwardsAreTriedOnceAfterRestart(t *testing.T) {

@@ -298,7 +298,7 @@ func (m *model) doCancel(rt *rapid.T) {
 func (m *model) doRenew(rt *rapid.T) {
 	if x := m.pick(rt, inLocked); x != nil {
 		if m.sessions {
-			if _, err := m.RenewSessionLock("q", x.session); err != nil {
+			if _, err := m.RenewSessionLock("q", x.session, nil); err != nil {
 				rt.Fatal(err)
 			}
 			m.clients[x.session].until = m.Now().Add(modelLock)

@@ -6,6 +6,7 @@ type SequenceOptions struct {
 	Mode      Mode
 	// Session is required on entities with sessions; it must have a receiver.
 	Session *string
+	By      *Receiver // that must hold the session; nil: any
 }
 
 // ReceiveBySequence receives deferred messages, all or none (MessageNotFound). done gets them
@@ -64,7 +65,7 @@ func (h *holder) deferredMessages(o SequenceOptions) ([]*message, error) {
 		if o.Session == nil {
 			return nil, errorf(NotAllowed, "The entity '%s' requires sessions: receive deferred messages of a session by its receiver.", h.path)
 		}
-		s, err := h.heldSession(*o.Session)
+		s, err := h.heldSession(*o.Session, o.By.any())
 		if err != nil {
 			return nil, err
 		}

@@ -142,6 +142,14 @@ func (h *holder) detach(reason error, later *callbacks) {
 	}
 }
 
+// any returns r as a session's receiver, nil without one.
+func (r *Receiver) any() any {
+	if r == nil {
+		return nil
+	}
+	return r
+}
+
 // receiverOf returns the receiver that holds a session, nil if there is none.
 func receiverOf(s *session) *Receiver {
 	r, _ := s.receiver.(*Receiver)

@@ -5,10 +5,10 @@ import (
 )
 
 // RenewSessionLock renews a session's lock and returns its new end. It refuses a session
-// without receiver (SessionLockLost).
+// without receiver, and one that another receiver than by holds (SessionLockLost).
 //
 // Source: com.microsoft:renew-session-lock, azservicebus internal/mgmt.go.
-func (b *Broker) RenewSessionLock(path, session string) (time.Time, error) {
+func (b *Broker) RenewSessionLock(path, session string, by *Receiver) (time.Time, error) {
 	h, err := b.holderAt(path)
 	if err != nil {
 		return time.Time{}, err
@@ -16,7 +16,7 @@ func (b *Broker) RenewSessionLock(path, session string) (time.Time, error) {
 	now := b.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s, err := h.heldSession(session)
+	s, err := h.heldSession(session, by.any())
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -37,7 +37,7 @@ func (b *Broker) ExpireSession(path, session string) error {
 	defer later.run()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s, err := h.heldSession(session)
+	s, err := h.heldSession(session, nil)
 	if err != nil {
 		return err
 	}

@@ -34,12 +34,13 @@ func (t *sessionTable) dropIdle(s *session) {
 	}
 }
 
-// heldSession returns a session that has a receiver.
-func (h *stock) heldSession(id string) (*session, error) {
+// heldSession returns a session that has a receiver. by is the *Receiver that must hold it, nil
+// if it may be any.
+func (h *stock) heldSession(id string, by any) (*session, error) {
 	if h.sessions == nil {
 		return nil, errorf(NotAllowed, "The entity '%s' does not require sessions.", h.path)
 	}
-	if s := h.sessions[id]; s != nil && s.receiver != nil {
+	if s := h.sessions[id]; s != nil && s.receiver != nil && (by == nil || s.receiver == by) {
 		return s, nil
 	}
 	return nil, sessionLost(id)

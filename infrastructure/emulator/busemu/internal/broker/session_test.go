@@ -68,7 +68,7 @@ func TestSessionLockExpires(t *testing.T) {
 			t.Errorf("locked until %v", got[1].LockedUntil)
 		}
 		time.Sleep(9 * time.Second)
-		if until, err := r.RenewSessionLock("q", "x"); err != nil || !until.Equal(c.SessionLockedUntil()) || !until.Equal(r.Now().Add(10*time.Second)) {
+		if until, err := r.RenewSessionLock("q", "x", nil); err != nil || !until.Equal(c.SessionLockedUntil()) || !until.Equal(r.Now().Add(10*time.Second)) {
 			t.Fatalf("renewed until %v: %v", until, err)
 		}
 		time.Sleep(9 * time.Second)
@@ -82,7 +82,7 @@ func TestSessionLockExpires(t *testing.T) {
 		if err := c.trySettle(got[0], Outcome{Kind: Complete}); !errors.Is(err, MessageLockLost) {
 			t.Errorf("settled after the loss: %v", err)
 		}
-		if _, err := r.RenewSessionLock("q", "x"); !errors.Is(err, SessionLockLost) {
+		if _, err := r.RenewSessionLock("q", "x", nil); !errors.Is(err, SessionLockLost) {
 			t.Errorf("renewed after the loss: %v", err)
 		}
 		c = r.accept("q", "x", 5)
@@ -98,6 +98,35 @@ func TestSessionLockExpires(t *testing.T) {
 	})
 }
 
+// TestSessionOperationsNeedTheHolder: a receiver that has lost a session cannot use it, even if
+// another one holds it now.
+func TestSessionOperationsNeedTheHolder(t *testing.T) {
+	modes(t, func(t *testing.T, r *rig) {
+		sessionQueue(r)
+		r.send("q", of("x", "1"))
+		lost := r.accept("q", "x", 1)
+		if err := lost.trySettle(lost.one(), Outcome{Kind: Defer}); err != nil {
+			t.Fatal(err)
+		}
+		if err := r.ExpireSession("q", "x"); err != nil {
+			t.Fatal(err)
+		}
+		id, holder := "x", r.accept("q", "x", 1)
+		for by, want := range map[*Receiver]error{lost.Receiver: SessionLockLost, holder.Receiver: nil} {
+			done := make(chan error, 2)
+			_, renewed := r.RenewSessionLock("q", id, by)
+			_, read := r.SessionState("q", id, by)
+			r.SetSessionState("q", id, by, []byte("state"), func(err error) { done <- err })
+			r.ReceiveBySequence("q", SequenceOptions{Sequences: []int64{1}, Session: &id, By: by}, func(_ []Delivery, err error) { done <- err })
+			for what, err := range map[string]error{"renew": renewed, "read": read, "set": <-done, "receive": <-done} {
+				if !errors.Is(err, want) {
+					t.Errorf("%s by the holder %t: %v, want %v", what, by == holder.Receiver, err, want)
+				}
+			}
+		}
+	})
+}
+
 // Each session keeps its own end of lock, even if an earlier session is renewed past it.
 func TestRenewingOneSessionKeepsNoOther(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
@@ -107,7 +136,7 @@ func TestRenewingOneSessionKeepsNoOther(t *testing.T) {
 		time.Sleep(time.Second)
 		other := r.accept("q", "y", 1)
 		time.Sleep(8 * time.Second)
-		if _, err := r.RenewSessionLock("q", "x"); err != nil {
+		if _, err := r.RenewSessionLock("q", "x", nil); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2*time.Second - time.Millisecond)
@@ -272,21 +301,21 @@ func TestTwoHundredAcceptNextCallers(t *testing.T) {
 func TestSessionState(t *testing.T) {
 	modes(t, func(t *testing.T, r *rig) {
 		sessionQueue(r)
-		if _, err := r.SessionState("q", "x"); !errors.Is(err, SessionLockLost) {
+		if _, err := r.SessionState("q", "x", nil); !errors.Is(err, SessionLockLost) {
 			t.Errorf("state of a session nobody holds: %v", err)
 		}
 		c := r.accept("q", "x", 0)
 		set := func(state []byte) {
 			t.Helper()
 			done := make(chan error, 1)
-			r.SetSessionState("q", "x", state, func(err error) { done <- err })
+			r.SetSessionState("q", "x", nil, state, func(err error) { done <- err })
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
 		}
 		want := func(want []byte) {
 			t.Helper()
-			if got, err := r.SessionState("q", "x"); err != nil || !slices.Equal(got, want) || (got == nil) != (want == nil) {
+			if got, err := r.SessionState("q", "x", nil); err != nil || !slices.Equal(got, want) || (got == nil) != (want == nil) {
 				t.Errorf("state %q, want %q: %v", got, want, err)
 			}
 		}
@@ -322,7 +351,7 @@ func TestSessionState(t *testing.T) {
 		set(nil)
 		want(nil)
 		done := make(chan error, 1)
-		r.SetSessionState("q", "x", make([]byte, StandardMaxMessageSize+1), func(err error) { done <- err })
+		r.SetSessionState("q", "x", nil, make([]byte, StandardMaxMessageSize+1), func(err error) { done <- err })
 		if err := <-done; !errors.Is(err, MessageSizeExceeded) {
 			t.Errorf("large state: %v", err)
 		}
@@ -346,7 +375,7 @@ func TestSessionRules(t *testing.T) {
 		if _, err := r.ListSessions("plain", ListOptions{}); !errors.Is(err, NotAllowed) {
 			t.Errorf("list: %v", err)
 		}
-		if _, err := r.RenewSessionLock("plain", "x"); !errors.Is(err, NotAllowed) {
+		if _, err := r.RenewSessionLock("plain", "x", nil); !errors.Is(err, NotAllowed) {
 			t.Errorf("renew: %v", err)
 		}
 		r.send("plain", of("x", "1")) // a session id does no harm

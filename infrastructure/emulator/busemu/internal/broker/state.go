@@ -6,28 +6,28 @@ import (
 )
 
 // SessionState returns the state of a session, nil if none is set. It refuses a session
-// without receiver (SessionLockLost).
+// without receiver, and one that another receiver than by holds (SessionLockLost).
 //
 // Source: com.microsoft:get-session-state, azservicebus internal/mgmt.go.
-func (b *Broker) SessionState(path, session string) ([]byte, error) {
+func (b *Broker) SessionState(path, session string, by *Receiver) ([]byte, error) {
 	h, err := b.holderAt(path)
 	if err != nil {
 		return nil, err
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s, err := h.heldSession(session)
+	s, err := h.heldSession(session, by.any())
 	if err != nil {
 		return nil, err
 	}
 	return s.state, nil
 }
 
-// SetSessionState sets the state of a session that has a receiver; nil clears it. A state may
-// be as large as a message.
+// SetSessionState sets the state of a session that has a receiver, by if that is not nil; a nil
+// state clears it. A state may be as large as a message.
 //
 // Source: com.microsoft:set-session-state, azservicebus internal/mgmt.go.
-func (b *Broker) SetSessionState(path, session string, state []byte, done func(error)) {
+func (b *Broker) SetSessionState(path, session string, by *Receiver, state []byte, done func(error)) {
 	h, err := b.holderAt(path)
 	if err != nil {
 		done(err)
@@ -42,7 +42,7 @@ func (b *Broker) SetSessionState(path, session string, state []byte, done func(e
 	now := b.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s, err := h.heldSession(session)
+	s, err := h.heldSession(session, by.any())
 	if err != nil {
 		later.call(func() { done(err) })
 		return

@@ -25,6 +25,7 @@ func (in *inlet) takeOver(from *holder, messages []*message, later *callbacks) {
 		in.history.note(o.at, len(o.hashes))
 	}
 	if len(o.removed) > 0 {
+		in.lastUsed.Store(o.at)
 		in.e.submit(o, later)
 		in.armHistory()
 	}

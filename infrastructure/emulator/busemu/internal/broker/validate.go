@@ -76,6 +76,11 @@ func (f *faults) idle(d *time.Duration) {
 	f.unless(*d >= minIdle, "AutoDeleteOnIdle is %v; it must be at least %v.", *d, minIdle)
 }
 
+// forwarding refuses to forward from an entity with sessions (azure-service-bus issues 317 and 660).
+func (f *faults) forwarding(sessions bool, to string) {
+	f.unless(!sessions || to == "", "SubCode=40000. Bad Request. An entity that requires sessions cannot have ForwardTo.")
+}
+
 func (f *faults) deliveries(n *int) {
 	fill(n, defaultMaxDelivery)
 	f.unless(*n >= 1 && *n <= 2000, "MaxDeliveryCount is %d; it must be from 1 to 2000.", *n)
@@ -120,6 +125,7 @@ func validateQueue(e *engine, p *Queue) error {
 	f.deliveries(&p.MaxDeliveryCount)
 	f.status(&p.Status)
 	f.sizes(e, &p.MaxSizeMB, &p.MaxMessageSizeKB, p.Partitioned)
+	f.forwarding(p.RequiresSession, p.ForwardTo)
 	return f.err()
 }
 
@@ -142,6 +148,7 @@ func validateSubscription(p *Subscription) error {
 	f.idle(&p.AutoDeleteOnIdle)
 	f.deliveries(&p.MaxDeliveryCount)
 	f.status(&p.Status)
+	f.forwarding(p.RequiresSession, p.ForwardTo)
 	return f.err()
 }
 
