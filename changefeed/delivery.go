@@ -24,6 +24,8 @@ type delivery struct {
 	// drain runs out of time.
 	ctx    context.Context //nolint:containedctx // one lifetime, shared by goroutines that start at different times
 	wakeup signal          // poll now
+	// resumed is Batch.Resumed of the next page. Only the reader uses it, and the worker between sessions.
+	resumed bool
 
 	state   sync.Mutex // guards the fields below
 	trouble trouble
@@ -37,6 +39,7 @@ func newDelivery(ctx context.Context, e *env, own *keeper, passed *atomic.Int64)
 	lease := own.snapshot()
 	return &delivery{
 		env: e, LeaseRef: lease.ref(), token: lease.Token, container: e.source.Container, keeper: own, handled: passed, ctx: ctx, wakeup: newSignal(),
+		resumed: lease.Continuation != "",
 	}
 }
 
@@ -51,7 +54,7 @@ func (d *delivery) manual() bool {
 func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
 	batch := Batch{
 		LeaseRef: d.LeaseRef, Token: d.token, Items: items, Attempt: attempt,
-		RequestCharge: p.charge, SessionToken: p.session, Continuation: p.token, answers: &answers{},
+		RequestCharge: p.charge, SessionToken: p.session, Continuation: p.token, Resumed: p.resumed, answers: &answers{},
 	}
 	if err := d.ensureTrusted(); err != nil {
 		return batch.verdicts(err)

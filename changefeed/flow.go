@@ -61,6 +61,7 @@ func (f *flow) admit(src *Page) {
 	src.Items = slices.DeleteFunc(src.Items, func(item Item) bool { return f.skip(&item) })
 	parts := f.byLane(src)
 	p := f.window.add(src, n-len(src.Items), lsn, changed)
+	p.resumed = f.resumed
 	for i, part := range parts {
 		if len(part) > 0 {
 			f.push(&f.lanes[i], segment{page: p, items: part})

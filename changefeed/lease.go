@@ -186,15 +186,19 @@ func (l *Lease) replaceBy(children []FeedRange) {
 
 // child returns one child of a split, not stored yet.
 func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
-	child := Lease{
+	return Lease{
 		ID: id, Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,
 		State: LeasePending, Parent: l.ID, Epoch: l.Epoch, History: l.History,
 		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime, Reached: l.Reached, Lost: l.Lost,
-		Ahead: l.Ahead, Timestamp: now,
-		Request: Request{Paused: l.Request.Paused, Retry: l.Request.Retry, History: l.Request.History},
+		Ahead: l.Ahead, Timestamp: now, Request: l.request(c.Range),
 	}
+}
+
+// request returns the operator's request for a part of the lease.
+func (l *Lease) request(part FeedRange) Request {
+	r := Request{Paused: l.Request.Paused, Retry: l.Request.Retry, History: l.Request.History}
 	if rewind := l.Request.Rewind; rewind != nil {
-		child.Request.Rewind = &RangeToken{Range: c.Range, Continuation: rewind.Continuation, Since: rewind.Since}
+		r.Rewind = &RangeToken{Range: part, Continuation: rewind.Continuation, Since: rewind.Since}
 	}
-	return child
+	return r
 }

@@ -2,6 +2,7 @@ package changefeed_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"feedbox/changefeed"
+	"feedbox/changefeed/memfeed"
 	"feedbox/tests/record"
 )
 
@@ -90,6 +92,41 @@ func TestLostLeaseIsRepaired(t *testing.T) {
 		}
 	})
 }
+
+// A request of an operator survives the loss of its lease. A paused range would otherwise be delivered, and a restored
+// container would be read on from a position of its former history.
+func TestRepairedLeaseKeepsTheRequestOfAnOperator(t *testing.T) {
+	for _, ranges := range []int{2, packedRanges} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, ranges)
+			w.start("a", nil, nil)
+			eventually(t, time.Minute, "owned", func() bool { return w.owners()["a"] == ranges })
+			if err := w.operator().PauseLeases(t.Context(), w.leases()[1].Token); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(2 * time.Minute)
+			l := w.leases()[1]
+			if err := w.store.Delete(t.Context(), l.ID, l.ETag); err != nil {
+				t.Fatal(err)
+			}
+			w.put(20*ranges, 10*ranges)
+			eventually(t, time.Hour, "owned again", func() bool { leases := w.leases(); return len(leases) == ranges && leases[1].Epoch > l.Epoch })
+			time.Sleep(2 * time.Minute)
+			waiting := 0
+			for i := range 20 * ranges {
+				if l.Range.Has(memfeed.EPK(fmt.Sprintf("key-%d", i%(10*ranges)))) {
+					waiting++
+				}
+			}
+			if got := w.got.count(); got != 20*ranges-waiting || !w.leases()[1].Request.Paused {
+				t.Errorf("%d ranges: %d changes delivered, of which %d are in a paused range", ranges, got, waiting)
+			}
+		})
+	}
+}
+
+// packedRanges is the number of leases from which on a host keeps them in compressed form.
+const packedRanges = 100
 
 // A lease that was lost while no host ran is created again at the processor's start, not at
 // the beginning of the container.

@@ -176,6 +176,46 @@ func (o *Operator) Rewind(ctx context.Context, to Start, leases ...string) error
 	})
 }
 
+// Replay moves the checkpoints of leases back to a time, by id or token; without either, of all. Unlike
+// Rewind it never skips a change: a lease that Lease.NotReplayed names a reason for is left as it is, and
+// the error has the reason. Requests of other operators may have changed leases since they were listed.
+func (o *Operator) Replay(ctx context.Context, from time.Time, leases ...string) error {
+	return o.each(ctx, leases, func(l *Lease) error {
+		to := RangeToken{Range: l.Range, Since: from}
+		if l.replays(to) { // a part of a lease that was changed before its split
+			return nil
+		}
+		if why := l.NotReplayed(from); why != "" {
+			return fmt.Errorf("it is not moved back to %s, because it %s", from.UTC().Format(time.RFC3339), why)
+		}
+		l.Request.Rewind = &to
+		return nil
+	})
+}
+
+// NotReplayed returns the reason for which a replay from a time may not move the lease, because that could
+// skip changes; "" if there is none.
+func (l *Lease) NotReplayed(from time.Time) string {
+	switch changed := time.Unix(l.ChangeTime, 0); {
+	case l.Request.Rewind != nil: // perhaps to an earlier position, or in another history
+		return "has a rewind or restart that its owner has not carried out yet"
+	case l.ChangeTime == 0:
+		return "has handled nothing yet"
+	case !changed.After(from): // unhandled changes may be as old
+		return "has not come to that time"
+	}
+	return ""
+}
+
+// replays reports whether the lease was moved to a position and has handled nothing since, or will be moved there.
+func (l *Lease) replays(to RangeToken) bool {
+	at := l.position()
+	if l.Request.Rewind != nil {
+		at = *l.Request.Rewind
+	}
+	return l.Request.History == "" && at.Continuation == "" && at.Since.Equal(to.Since)
+}
+
 // Restart moves leases to the beginning with a new history, by id; without ids, all. Use it
 // after the container was restored or failed over (AheadError): equal positions then are other
 // changes. The owner releases the lease, and the next acquisition applies the request. All

@@ -64,6 +64,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 			f.passPast()
 		}
 		if caughtUp && !f.window.busy() {
+			d.resumed = true
 			f.report(nil) // a failure of an earlier session cannot repeat: nothing is left to deliver
 		}
 		if moved && !caughtUp {

@@ -115,6 +115,7 @@ func (g *gaps) create(ctx context.Context, from Lease) error {
 		Continuation: from.Continuation, Since: from.Since, Epoch: from.Epoch, History: from.History, Timestamp: g.opts.Now(),
 		// Otherwise a container that lost changes would be read on as if it had none.
 		LSN: from.LSN, ChangeTime: from.ChangeTime, Reached: from.Reached, Term: from.Term, Lost: from.Lost,
+		Request: from.request(gap),
 	}
 	_, err := g.store.Create(ctx, lease.encode())
 	if errors.Is(err, ErrExists) {

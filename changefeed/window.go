@@ -42,6 +42,7 @@ type page struct {
 	inLanes      int    // items not done, and neither held nor dropped
 	dropped      int    // items not done that the next session reads again
 	unsaved      int    // see window
+	resumed      bool   // Batch.Resumed
 	lsn, changed int64  // of its last item
 	oldest       Item   // its first change, for the lag: LSN and Timestamp only, because its memory is released
 	charge       float64

@@ -146,6 +146,7 @@ func (w *worker) carryOutRequests() ending {
 		case moved:
 			if request.Rewind != nil {
 				w.forgetLag()
+				w.resumed = request.Rewind.Continuation != ""
 			}
 			w.keeper.change(applyRequest)
 			stopMeasuring()

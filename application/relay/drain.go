@@ -17,6 +17,7 @@ type DrainReport struct {
 	Changed int   // of the sent events, those with other content than was parked
 	Skipped bool  // an event was skipped
 	Opened  bool  // the gate is open now
+	Missing int64 // parked events of the opened gate that are not in the store and were not sent
 	Err     error // nil if open
 }
 
@@ -94,7 +95,8 @@ func (w *drain) step(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open the gate of key %q: %w", gate.Key, err)
 	}
-	w.report.Opened, w.done = true, true
+	// It opens although events are missing: what is missing cannot be sent, and later events of the key would wait for it.
+	w.report.Opened, w.report.Missing, w.done = true, max(0, gate.Events), true
 	return nil
 }
 

@@ -3,6 +3,7 @@ package relay_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -223,6 +224,25 @@ func TestDrainReportsSkipAndOpen(t *testing.T) {
 			t.Errorf("reported %q", lines)
 		}
 	})
+}
+
+// Parked events that were deleted from the store do not hold their key for ever, but the loss is reported.
+func TestDrainReportsMissingEvents(t *testing.T) {
+	for lost, want := range map[int64]relay.DrainReport{0: {Key: "a", Sent: 3, Opened: true}, 2: {Key: "a", Sent: 3, Opened: true, Missing: 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			mem := parkedtest.NewMemory()
+			parkAll(t, newRelay(t, &broker{}, withParked(mem, relay.Options{})), "a", 3)
+			setIntent(t, mem, "a", relay.Intent{Verb: relay.VerbRetry, At: time.Now()})
+			g := gateOf(t, mem, "a")
+			g.Events += lost
+			if _, err := mem.Update(t.Context(), g); err != nil {
+				t.Fatal(err)
+			}
+			if got := reports(t, mem, &owner{}, &broker{}, relay.DrainOptions{}); !slices.Equal(got, []relay.DrainReport{want}) {
+				t.Errorf("%d of 5 deleted: reported %+v, want %+v", lost, got, want)
+			}
+		})
+	}
 }
 
 // An event whose document was replaced by another event is not sent.

@@ -47,8 +47,8 @@ type Pause struct {
 type Missing struct {
 	Key         string
 	First, Last int64 // their sequences; First is 0 if only the end is known
-	// Lost means that the events were certainly not sent: reading continued from a
-	// checkpoint, or this owner has seen the event before them. Otherwise they may have been
+	// Lost means that the events were certainly not sent: Ownership.Resumed
+	// was set, or this owner has seen the event before them. Otherwise they may have been
 	// sent long ago.
 	Lost bool
 }

@@ -20,7 +20,7 @@ func process(t *testing.T, feed *logFeed, b relay.Publisher, onDeadLetter func(c
 	t.Helper()
 	h := relayfeed.NewHandler(newRelay(t, b, nil))
 	p, err := changefeed.New(feed, memstore.New(nil), h, &changefeed.Options{
-		Host: "a", MaxAttempts: 3, Observer: h.Observe(),
+		Host: "a", MaxAttempts: 3, Observer: &changefeed.Observer{},
 		DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error { onDeadLetter(l); return nil },
 	})
 	if err != nil {

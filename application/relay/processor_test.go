@@ -100,7 +100,7 @@ func TestPoisonEventsHoldBackOnlyTheirKeys(t *testing.T) {
 		r := newRelay(t, b, withParked(mem, relay.Options{}))
 		h := relayfeed.NewHandler(r)
 		p, err := changefeed.New(feed, memstore.New(nil), h, &changefeed.Options{
-			Lanes: 4, MaxItems: 500, MaxAttempts: 3, DeadLetter: h.Park, Observer: h.Observe(),
+			Lanes: 4, MaxItems: 500, MaxAttempts: 3, DeadLetter: h.Park, Observer: &changefeed.Observer{},
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -80,7 +80,7 @@ func TestEventsBeforeGateAreNotSentAgainAfterCrash(t *testing.T) {
 				start := func(host string, dead *atomic.Bool, after func()) (stop func()) {
 					h := relayfeed.NewHandler(newRelay(t, b, withParked(mem, relay.Options{})))
 					p, err := changefeed.New(feed, mortal{store, dead}, h, &changefeed.Options{
-						Host: host, Lanes: 4, DrainTimeout: -1, Observer: h.Observe(),
+						Host: host, Lanes: 4, DrainTimeout: -1, Observer: &changefeed.Observer{},
 						DeadLetter: func(ctx context.Context, l changefeed.DeadLetter) error {
 							err := h.Park(ctx, l)
 							after()

@@ -55,9 +55,9 @@ func (o *Operator) RequireAnyStart() error {
 }
 
 // PlanReplay reads the documents between from and the checkpoint of each lease. It omits a
-// lease whose checkpoint is before from, because moving it there would skip unsent events, and one
-// that is being split, because no owner reads its requests. Both are in the plan with their reasons. It
-// calls progress with the number of documents read.
+// lease that changefeed.Lease.NotReplayed has a reason for, because moving it there could skip unsent events,
+// and one that is being split, because no owner reads its requests. Both are in the plan with their reasons.
+// It calls progress with the number of documents read.
 func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]Resend, error) {
 	if err := o.RequireAnyStart(); err != nil {
 		return nil, err
@@ -72,15 +72,11 @@ func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.D
 			continue
 		}
 		r := Resend{Lease: l.Token, Owner: l.Owner}
-		changed := time.Unix(l.ChangeTime, 0)
+		r.Left = l.NotReplayed(from)
 		switch {
 		case l.State == changefeed.LeaseSplit:
 			r.Left = "is being split; repeat this when its parts have owners"
-		case l.ChangeTime == 0:
-			r.Left = "nothing was handled yet"
-		case !changed.After(from): // unsent events may be as old
-			r.Left = "has not come to that time"
-		default:
+		case r.Left == "":
 			c := counter{o: o, until: l.LSN, now: time.Now(), window: window, into: &r, progress: progress}
 			if err := c.read(ctx, changefeed.RangeToken{Range: l.Range, Since: from}); err != nil {
 				return nil, err
@@ -144,12 +140,13 @@ func (c *counter) page(page *changefeed.Page) bool {
 	return true
 }
 
-// Rewind asks the owners of the leases to read again from a time.
+// Rewind asks the owners of the leases to read again from a time. It moves none ahead, even if a lease has
+// changed since its plan was made.
 func (o *Operator) Rewind(ctx context.Context, from time.Time, leases ...string) error {
 	if len(leases) == 0 {
-		return errors.New("rewind: name at least one lease") // Operator.Rewind treats none as all
+		return errors.New("rewind: name at least one lease") // Operator.Replay treats none as all
 	}
-	if err := o.Leases.Rewind(ctx, changefeed.FromTime(from), leases...); err != nil {
+	if err := o.Leases.Replay(ctx, from, leases...); err != nil {
 		return fmt.Errorf("rewind: %w", err)
 	}
 	return nil

@@ -216,6 +216,70 @@ func TestPlanOfAReplayEndsWithTheTransactionOfTheCheckpoint(t *testing.T) {
 	})
 }
 
+// Between the plan of a replay and its act, and before owners carry out an earlier request, a rewind to the time of
+// the replay could move a lease ahead of events that were not sent.
+func TestReplayMovesNoLeaseAhead(t *testing.T) {
+	began := time.Now().Add(-5 * time.Hour).Truncate(time.Second)
+	at := began
+	feed := memfeed.New(&memfeed.Options{Now: func() time.Time { return at }})
+	feed.Put(memfeed.Document{Key: "k", ID: "e1"})
+	at = began.Add(2 * time.Hour)
+	feed.Put(memfeed.Document{Key: "k", ID: "e2"})
+	ahead := fmt.Sprintf(`"lsn":"2","changeTime":"%d"`, at.Unix())
+	from := began.Add(time.Hour)
+	for name, other := range map[string]func(o *changefeed.Operator) error{
+		"restart":        func(o *changefeed.Operator) error { return o.Restart(t.Context()) },
+		"rewind":         func(o *changefeed.Operator) error { return o.Rewind(t.Context(), changefeed.FromTime(began)) },
+		"earlier replay": func(o *changefeed.Operator) error { return o.Replay(t.Context(), began) },
+	} {
+		o := newSharedStore(t)
+		o.store.Feed, o.store.Decoder = feed, every{}
+		o.Leases = changefeed.NewOperator(feed, o.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"})
+		addLease(t, o, "", "FF", "", ahead)
+		plan := func() string {
+			t.Helper()
+			plan, err := o.PlanReplay(t.Context(), from, time.Hour, func(int) {})
+			if err != nil || len(plan) != 1 {
+				t.Fatal(plan, err)
+			}
+			return plan[0].Left
+		}
+		if left := plan(); left != "" {
+			t.Errorf("%s: planned before it: %s", name, left)
+		}
+		if err := other(o.Leases); err != nil {
+			t.Fatal(err)
+		}
+		want, err := o.Leases.Leases(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Rewind(t.Context(), from, "-FF"); err == nil || !strings.Contains(err.Error(), "has not carried out") {
+			t.Errorf("%s: error of the replay that was planned before it: %v", name, err)
+		}
+		if left := plan(); !strings.Contains(left, "has not carried out") {
+			t.Errorf("%s: planned after it with the reason %q", name, left)
+		}
+		if got, err := o.Leases.Leases(t.Context()); err != nil || !reflect.DeepEqual(got[0].Request, want[0].Request) {
+			t.Errorf("%s: request %+v, %v, want %+v", name, got[0].Request, err, want[0].Request)
+		}
+	}
+	// An owner has carried out the other request meanwhile. The replay itself may be repeated, as after a split.
+	for properties, left := range map[string]string{
+		`"since":"` + began.UTC().Format(time.RFC3339) + `"`:     "handled nothing yet",
+		fmt.Sprintf(`"lsn":"1","changeTime":"%d"`, began.Unix()): "not come to that time",
+		`"since":"` + from.UTC().Format(time.RFC3339) + `"`:      "",
+		ahead: "",
+	} {
+		o := newSharedStore(t)
+		addLease(t, o, "", "FF", "", strings.TrimPrefix(properties+`,"unread":"true"`, ","))
+		err := o.Rewind(t.Context(), from, "-FF")
+		if (err == nil) != (left == "") || err != nil && !strings.Contains(err.Error(), left) {
+			t.Errorf("a lease with %s: error %v, want %q", properties, err, left)
+		}
+	}
+}
+
 // A range that is being split has no owner to rewind it. Its events must not look as if there were none.
 func TestPlanOfAReplayNamesRangesThatAreBeingSplit(t *testing.T) {
 	o := newSharedStore(t)

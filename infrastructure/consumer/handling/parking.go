@@ -115,6 +115,9 @@ func (p *Parking) Drain(ctx context.Context, key string) {
 }
 
 func (p *Parking) drained(ctx context.Context, d relay.DrainReport) {
+	if d.Missing > 0 {
+		p.runner.Log.ErrorContext(ctx, "parked events are missing from the store and were not handled", "key", d.Key, "missing", d.Missing)
+	}
 	switch {
 	case d.Err != nil && ctx.Err() == nil:
 		p.runner.Log.WarnContext(ctx, "key stays parked", "key", d.Key, "handled", d.Sent, "reason", relay.ReasonOf(d.Err), "error", d.Err)

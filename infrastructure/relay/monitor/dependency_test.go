@@ -248,7 +248,7 @@ func TestRelayIsNotReadyWhileTheFeedIsSilent(t *testing.T) {
 	h := NewHealth(time.Now)
 	o := h.Observer()
 	o.Balanced(changefeed.Balanced{})
-	owned := []changefeed.RangeLag{{Lease: changefeed.Lease{ID: "l"}}}
+	owned := []changefeed.RangeLag{{Lease: changefeed.Lease{ID: "l"}, Unknown: changefeed.UnknownUnread}}
 	lag := func() []changefeed.RangeLag { return owned }
 	ref := changefeed.LeaseRef{Lease: "l"}
 	o.RangeUnread(changefeed.RangeUnread{LeaseRef: ref, For: time.Minute, Err: context.DeadlineExceeded})
@@ -259,11 +259,24 @@ func TestRelayIsNotReadyWhileTheFeedIsSilent(t *testing.T) {
 	if err := h.Ready(lag); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "not read for 1m0s") {
 		t.Errorf("while the feed is silent: %v", err)
 	}
+	silent := owned
 	owned = nil
 	if err := h.Ready(lag); err != nil {
 		t.Errorf("after another relay took the range: %v", err)
 	}
-	owned = []changefeed.RangeLag{{Lease: changefeed.Lease{ID: "l"}}}
+	// No page of these is read, perhaps for days.
+	for when, l := range map[string]changefeed.RangeLag{
+		"after the range has come back":          {Unknown: changefeed.UnknownStarting},
+		"while an operator has paused the range": {Known: true, Paused: true, Transactions: 3},
+		"while the range is held":                {Unknown: changefeed.UnknownLost},
+	} {
+		l.Lease = changefeed.Lease{ID: "l"}
+		owned = []changefeed.RangeLag{l}
+		if err := h.Ready(lag); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	owned = silent
 	o.PageRead(changefeed.PageRead{LeaseRef: ref})
 	if err := h.Ready(lag); err != nil {
 		t.Errorf("after a reply: %v", err)

@@ -82,6 +82,9 @@ func RelayLog(log *slog.Logger) relay.Observer {
 // DrainLog logs the outcome of each attempt to drain a parked key.
 func DrainLog(log *slog.Logger) func(ctx context.Context, d relay.DrainReport) {
 	return func(ctx context.Context, d relay.DrainReport) {
+		if d.Missing > 0 {
+			log.ErrorContext(ctx, "parked events are missing from the store and were not sent; to send those that still exist as events run feedbox replay --key", "key", d.Key, "missing", d.Missing)
+		}
 		if d.Err != nil {
 			log.WarnContext(ctx, "parked events not drained", "key", d.Key, "sent", d.Sent, "differ", d.Changed, "skipped", d.Skipped, "error", d.Err)
 			return

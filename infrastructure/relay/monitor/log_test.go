@@ -9,11 +9,24 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
+	"feedbox/application/relay"
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
 )
+
+// A gate that opens without some of its events is an error in the log, because they are not sent.
+func TestMissingParkedEventsAreLoggedAsError(t *testing.T) {
+	for missing, want := range map[int64]bool{0: false, 2: true} {
+		var log bytes.Buffer
+		DrainLog(slog.New(slog.NewTextHandler(&log, nil)))(t.Context(), relay.DrainReport{Key: "k", Opened: true, Missing: missing})
+		if got := strings.Contains(log.String(), "level=ERROR"); got != want {
+			t.Errorf("%d missing: error %t\n%s", missing, got, log.String())
+		}
+	}
+}
 
 // What a check of the feed or of the leases finds does not pass by itself: it is an
 // error, and says what to do. An operation on the lease store is tried again: a warning.
@@ -48,7 +61,7 @@ func TestFeedFindingIsLoggedAsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedLog
 		feed := doubtful{memfeed.New(nil)}
-		startProcessor(t, feed, memstore.New(nil), ProcessorLog(slog.New(slog.NewTextHandler(&log, nil))))
+		startProcessor(t, feed, memstore.New(nil), ProcessorLog(slog.New(slog.NewTextHandler(&log, nil))), time.Minute)
 		if got := log.String(); !strings.Contains(got, "level=ERROR msg=\"partition keys hash differently") || !strings.Contains(got, errDoubted.Error()) {
 			t.Errorf("logged\n%s", got)
 		}

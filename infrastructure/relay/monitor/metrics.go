@@ -80,7 +80,7 @@ func NewMetrics(meters metric.MeterProvider, container, system, destination stri
 	count(&m.expired, "outbox.events.expired", "{event}", "events that expired before they were sent")
 	count(&m.retries, "outbox.send.retries", "{retry}", "pauses of all sends because the broker accepted nothing")
 	count(&m.unread, "outbox.range.unread", "{report}", "reports of ranges that are not read, about one a minute for each")
-	count(&m.absences, "outbox.range.absences", "{absence}", "ranges that no relay had read for longer than the event TTL when this relay acquired them; their events may have expired unsent")
+	count(&m.absences, "outbox.range.absences", "{absence}", "ranges that were not read for longer than the event TTL; their events may have expired unsent")
 	count(&m.moves, "outbox.lease.transitions", "{transition}", "changes of ownership seen by this relay")
 	seconds(&m.readTook, "outbox.feed.read.duration", "one page of the change feed", secondBuckets)
 	seconds(&m.handleTook, "outbox.handle.duration", "one batch of changes, sent", secondBuckets)

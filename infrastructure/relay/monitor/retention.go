@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"feedbox/application/relay"
@@ -52,16 +53,48 @@ func (r Retention) report(ctx context.Context) {
 	}
 }
 
-// Absences logs and counts the ranges that were not read for longer than the event TTL. It cannot name the
-// expired events, because the loss of the last events of a key may leave no gap in the feed.
+// Absences logs and counts the ranges that were not read for longer than the event TTL, by any relay or by this one,
+// as in a pause. It cannot name the expired events, because the loss of the last events of a key may leave no gap
+// in the feed.
 func (m *Metrics) Absences(ttl time.Duration, now func() time.Time, log *slog.Logger) *changefeed.Observer {
 	ctx := context.Background() //nolint:forbidigo // slog wants one, the processor's hooks have none
-	return &changefeed.Observer{LeaseAcquired: func(e changefeed.LeaseAcquired) {
-		read := e.Continuation != "" || e.Epoch > 1 // an operator's rewind removes the continuation
-		if away := now().Sub(e.Written); ttl > 0 && read && !e.Written.IsZero() && away > ttl {
+	var mu sync.Mutex
+	reads := map[string]time.Time{} // guarded by mu: when each owned range was last read, or acquired
+	report := func(lease string, away time.Duration) {
+		if ttl > 0 && away > ttl {
 			m.absences.Add(ctx, 1, m.container)
 			log.ErrorContext(ctx, "range not read for longer than the event TTL; events may have expired unsent",
-				"lease", changefeed.LeaseName(e.Lease), "absence", away.Round(time.Second), "event_ttl", ttl)
+				"lease", changefeed.LeaseName(lease), "absence", away.Round(time.Second), "event_ttl", ttl)
 		}
-	}}
+	}
+	read := func(lease string) (before, at time.Time) {
+		mu.Lock()
+		defer mu.Unlock()
+		before, at = reads[lease], now()
+		reads[lease] = at
+		return before, at
+	}
+	forget := func(lease string) {
+		mu.Lock()
+		defer mu.Unlock()
+		delete(reads, lease)
+	}
+	return &changefeed.Observer{
+		LeaseAcquired: func(e changefeed.LeaseAcquired) {
+			_, at := read(e.Lease)
+			begun := e.Continuation != "" || e.Epoch > 1 // an operator's rewind removes the continuation
+			if begun && !e.Written.IsZero() {
+				report(e.Lease, at.Sub(e.Written))
+			}
+		},
+		// The owner writes the lease also while it does not read the range.
+		PageRead: func(e changefeed.PageRead) {
+			if before, at := read(e.Lease); !before.IsZero() {
+				report(e.Lease, at.Sub(before))
+			}
+		},
+		LeaseReleased: func(e changefeed.LeaseReleased) { forget(e.Lease) },
+		LeaseLost:     func(e changefeed.LeaseLost) { forget(e.Lease) },
+		RangeSplit:    func(e changefeed.RangeSplit) { forget(e.Lease) },
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,19 +36,51 @@ func TestAbsenceLongerThanEventTTLIsReported(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger))
+			startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger), time.Minute)
 			time.Sleep(c.away)
 			if c.rewound {
 				if err := changefeed.NewOperator(feed, leases, &changefeed.OperatorOptions{}).Restart(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger))
+			startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger), time.Minute)
 			if got := strings.Contains(log.String(), "level=ERROR"); got != c.want {
 				t.Errorf("away for %v of %v: reported %t\n%s", c.away, ttl, got, log.String())
 			}
 			if got, want := absencesOf(t, reader, "orders"), map[bool]int64{true: 1}[c.want]; got != want {
 				t.Errorf("away for %v of %v: counted %d absences, want %d", c.away, ttl, got, want)
+			}
+		})
+	}
+}
+
+// An owner that does not read a range, such as a paused one, still renews its lease. The next read reports the absence.
+func TestPauseLongerThanEventTTLIsReported(t *testing.T) {
+	const ttl = time.Hour
+	for pause, want := range map[time.Duration]int64{ttl / 2: 0, 2 * ttl: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			feed, leases := memfeed.New(nil), memstore.New(nil)
+			reader := sdkmetric.NewManualReader()
+			m, err := NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), "orders", "servicebus", "contacts")
+			if err != nil {
+				t.Fatal(err)
+			}
+			operator := changefeed.NewOperator(feed, leases, &changefeed.OperatorOptions{})
+			var relaying sync.WaitGroup
+			relaying.Go(func() {
+				startProcessor(t, feed, leases, m.Absences(ttl, time.Now, slog.New(slog.DiscardHandler)), 3*ttl)
+			})
+			time.Sleep(time.Minute)
+			if err := operator.Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(pause)
+			if err := operator.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			relaying.Wait()
+			if got := max(0, absencesOf(t, reader, "orders")); got != want {
+				t.Errorf("paused for %v of %v: counted %d absences, want %d", pause, ttl, got, want)
 			}
 		})
 	}
@@ -73,10 +106,10 @@ func absencesOf(t *testing.T, reader sdkmetric.Reader, container string) int64 {
 	return -1
 }
 
-// startProcessor reads feed for a minute.
-func startProcessor(t *testing.T, feed changefeed.Feed, leases changefeed.LeaseStore, o *changefeed.Observer) {
+// startProcessor reads feed for some time.
+func startProcessor(t *testing.T, feed changefeed.Feed, leases changefeed.LeaseStore, o *changefeed.Observer, long time.Duration) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
 	handle := changefeed.HandlerFunc(func(context.Context, *changefeed.Batch) error { return nil })
 	p, err := changefeed.New(feed, leases, handle, &changefeed.Options{Host: "a", Observer: o})

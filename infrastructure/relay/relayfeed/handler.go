@@ -5,7 +5,6 @@ package relayfeed
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"feedbox/application/relay"
@@ -13,11 +12,8 @@ import (
 )
 
 // Handler is the handler of a processor that passes changes to a relay. Use its Park as the
-// processor's DeadLetter, and Observe as its observer. It is safe for concurrent use.
-type Handler struct {
-	relay   *relay.Relay
-	resumed sync.Map // lease id -> bool: its ownership began at a checkpoint
-}
+// processor's DeadLetter. It is safe for concurrent use.
+type Handler struct{ relay *relay.Relay }
 
 var _ changefeed.Handler = (*Handler)(nil)
 
@@ -31,8 +27,7 @@ func (h *Handler) Handle(ctx context.Context, batch *changefeed.Batch) error {
 		item := &batch.Items[i]
 		changes[i] = relay.Change{Raw: item.Raw, LSN: item.LSN, Timestamp: item.Time()}
 	}
-	resumed, _ := h.resumed.Load(batch.Lease)
-	owned := relay.Ownership{Lease: batch.Lease, Epoch: batch.Epoch, History: batch.History, Resumed: resumed == true}
+	owned := relay.Ownership{Lease: batch.Lease, Epoch: batch.Epoch, History: batch.History, Resumed: batch.Resumed}
 	failed := h.relay.Handle(ctx, owned, changes)
 	if len(failed) == 0 {
 		return nil
@@ -71,13 +66,6 @@ func (h *Handler) Park(ctx context.Context, letter changefeed.DeadLetter) error 
 		Err:      letter.Err,
 		Waiting:  letter.Waiting,
 	})
-}
-
-// Observe returns the observer through which the handler learns about acquired leases.
-func (h *Handler) Observe() *changefeed.Observer {
-	return &changefeed.Observer{LeaseAcquired: func(e changefeed.LeaseAcquired) {
-		h.resumed.Store(e.Lease, e.Continuation != "")
-	}}
 }
 
 // Ranges lets a relay.Drainer work under the leases of a processor.

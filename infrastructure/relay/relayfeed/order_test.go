@@ -80,7 +80,7 @@ func TestTransactionKeepsItsOrder(t *testing.T) {
 					}
 					h := relayfeed.NewHandler(r)
 					p, err := changefeed.New(container, memstore.New(nil), h, &changefeed.Options{
-						Host: "a", Lanes: 4, Poison: changefeed.PoisonDeadLetter, DeadLetter: h.Park, Observer: h.Observe(),
+						Host: "a", Lanes: 4, Poison: changefeed.PoisonDeadLetter, DeadLetter: h.Park, Observer: &changefeed.Observer{},
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -137,7 +137,7 @@ func TestRefusalsCountAndUnknownFailuresWait(t *testing.T) {
 				}
 				h := relayfeed.NewHandler(r)
 				p, err := changefeed.New(container, memstore.New(nil), h, &changefeed.Options{
-					Host: "a", MaxAttempts: 3, WaitLimit: 30 * time.Minute, Observer: h.Observe(), Poison: changefeed.PoisonDeadLetter,
+					Host: "a", MaxAttempts: 3, WaitLimit: 30 * time.Minute, Observer: &changefeed.Observer{}, Poison: changefeed.PoisonDeadLetter,
 					RetryMin: 5 * time.Minute, RetryMax: 5 * time.Minute, // other events are accepted between two attempts
 					DeadLetter: func(_ context.Context, l changefeed.DeadLetter) error {
 						letter = fmt.Sprintf("after %d attempts, waiting %t", l.Attempts, l.Waiting)
@@ -181,31 +181,8 @@ func (b failingKey) Publish(_ context.Context, groups []relay.Group) error {
 	return nil
 }
 
-// Missing events are lost for certain only if reading continued from a checkpoint. A former owner without
-// one may have read nothing.
-func TestLeaseIsResumedIfItHasACheckpoint(t *testing.T) {
-	t.Parallel()
-	for want, acquired := range map[bool]changefeed.LeaseAcquired{true: {Continuation: `"7"`}, false: {From: "other"}} {
-		var missing []relay.Missing
-		r, err := relay.New(aggregate{}, &picky{}, &relay.Options{Observer: relay.Observer{
-			Missing: func(_ context.Context, m relay.Missing) { missing = append(missing, m) },
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := relayfeed.NewHandler(r)
-		h.Observe().LeaseAcquired(acquired)
-		if err := h.Handle(t.Context(), &changefeed.Batch{Items: make([]changefeed.Item, 1)}); err != nil {
-			t.Fatal(err)
-		}
-		if len(missing) != 1 || missing[0].Lost != want {
-			t.Errorf("acquired with the checkpoint %q after %q: missing %+v, want one lost: %t", acquired.Continuation, acquired.From, missing, want)
-		}
-	}
-}
-
-// An ownership that began at the start says nothing about the next one of its lease.
-func TestLaterOwnershipIsResumed(t *testing.T) {
+// Missing events are lost for certain only if those before were handled.
+func TestMissingEventsAreLostIfReadingIsResumed(t *testing.T) {
 	t.Parallel()
 	var missing []relay.Missing
 	r, err := relay.New(aggregate{}, &picky{}, &relay.Options{Observer: relay.Observer{
@@ -215,10 +192,9 @@ func TestLaterOwnershipIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := relayfeed.NewHandler(r)
-	for epoch, checkpoint := range []string{"", `"7"`, ""} {
-		ref := changefeed.LeaseRef{Lease: "l", Epoch: int64(epoch)}
-		h.Observe().LeaseAcquired(changefeed.LeaseAcquired{LeaseRef: ref, Continuation: checkpoint})
-		if err := h.Handle(t.Context(), &changefeed.Batch{LeaseRef: ref, Items: make([]changefeed.Item, 1)}); err != nil {
+	for epoch, resumed := range []bool{false, true, false} {
+		batch := &changefeed.Batch{LeaseRef: changefeed.LeaseRef{Lease: "l", Epoch: int64(epoch)}, Items: make([]changefeed.Item, 1), Resumed: resumed}
+		if err := h.Handle(t.Context(), batch); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -227,7 +203,7 @@ func TestLaterOwnershipIsResumed(t *testing.T) {
 		lost = append(lost, m.Lost)
 	}
 	if !slices.Equal(lost, []bool{false, true, false}) {
-		t.Errorf("lost %v, want only the events of the ownership with a checkpoint", lost)
+		t.Errorf("lost %v, want only the events of the ownership that was resumed", lost)
 	}
 }
 

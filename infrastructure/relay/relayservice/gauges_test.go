@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -193,24 +193,50 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-// Events that are missing are lost if the relay had begun to read the range, and may have
-// been sent long ago if it had not.
+// Events that are missing are lost if the relay had read the range up to them, and may have been sent long
+// ago if it reads from the beginning, also after an operator's rewind.
 func TestGapAfterResumedCheckpointIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t)
 		log := &lines{}
 		b.o.Logger = slog.New(slog.NewTextHandler(log, nil))
-		for n, key := range []string{"first", "second"} {
+		put := func(key string) {
 			b.feed.Put(memfeed.Document{Key: key, ID: key, Data: map[string]any{"sequence": 4}, More: map[string]any{"partitionKey": key, "type": "order"}})
-			stop := b.run()
 			time.Sleep(time.Minute)
-			if err := stop(); err != nil {
-				t.Error(err)
+		}
+		want := func(when, key string, lost ...bool) {
+			t.Helper()
+			var got []bool
+			for _, line := range strings.Split(log.String(), "\n") {
+				if strings.Contains(line, "key="+key+" first=0 last=4") {
+					got = append(got, strings.Contains(line, "lost=true"))
+				}
 			}
-			want := fmt.Sprintf("key=%s first=0 last=4 lost=%t", key, n == 1)
-			if got := log.String(); !strings.Contains(got, want) {
-				t.Errorf("%s is not in the log:\n%s", want, got)
+			if !slices.Equal(got, lost) {
+				t.Errorf("%s: %s was reported as lost %v, want %v", when, key, got, lost)
 			}
+		}
+		put("before")
+		stop := b.run()
+		time.Sleep(time.Minute)
+		want("read from the beginning", "before", false)
+		put("later")
+		want("in the first ownership, after the range was caught up", "later", true)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		put("between")
+		stop = b.run()
+		time.Sleep(time.Minute)
+		want("read from the checkpoint", "between", true)
+		operator := changefeed.NewOperator(b.feed, b.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"})
+		must(t, operator.Rewind(t.Context(), changefeed.FromBeginning()))
+		time.Sleep(time.Minute)
+		want("after a rewind", "before", false, false)
+		put("after")
+		want("after the range was caught up again", "after", true)
+		if err := stop(); err != nil {
+			t.Error(err)
 		}
 	})
 }

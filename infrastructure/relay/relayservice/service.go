@@ -103,7 +103,7 @@ func (s *Service) newProcessor(r *relay.Relay, metrics *monitor.Metrics) (*chang
 		RetryMax:     retryMax,
 		DeadLetter:   h.Park,
 		WaitLimit:    o.WaitLimit,
-		Observer: changefeed.JoinObservers(h.Observe(), s.health.Observer(), metrics.Observer(),
+		Observer: changefeed.JoinObservers(s.health.Observer(), metrics.Observer(),
 			metrics.Absences(o.EventTTL, time.Now, o.Logger), monitor.ProcessorLog(o.Logger), o.Observer),
 	})
 }
