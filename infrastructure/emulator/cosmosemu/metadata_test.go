@@ -240,8 +240,9 @@ func TestRecreatedContainerIsEmptyAndHasANewResourceID(t *testing.T) {
 	wantStatus(t, "read of a deleted database", err, http.StatusNotFound)
 }
 
-func TestOffers(t *testing.T) {
-	srv := cosmosemu.StartT(t)
+// databaseWithThroughput creates the database db with 400 RU/s.
+func databaseWithThroughput(t *testing.T, srv *cosmosemu.Server) *azcosmos.DatabaseClient {
+	t.Helper()
 	throughput := azcosmos.NewManualThroughputProperties(400)
 	client := srv.Client()
 	if _, err := client.CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: "db"}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &throughput}); err != nil {
@@ -251,6 +252,12 @@ func TestOffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return db
+}
+
+func TestOffers(t *testing.T) {
+	srv := cosmosemu.StartT(t)
+	db := databaseWithThroughput(t, srv)
 	if _, err := db.ReplaceThroughput(t.Context(), azcosmos.NewManualThroughputProperties(700), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -272,15 +279,7 @@ func TestOffers(t *testing.T) {
 // deletion of a container or a database.
 func TestChangesOfMetadataCheckTheETag(t *testing.T) {
 	srv := cosmosemu.StartT(t)
-	throughput := azcosmos.NewManualThroughputProperties(400)
-	client := srv.Client()
-	if _, err := client.CreateDatabase(t.Context(), azcosmos.DatabaseProperties{ID: "db"}, &azcosmos.CreateDatabaseOptions{ThroughputProperties: &throughput}); err != nil {
-		t.Fatal(err)
-	}
-	db, err := client.NewDatabase("db")
-	if err != nil {
-		t.Fatal(err)
-	}
+	db := databaseWithThroughput(t, srv)
 	read, err := db.ReadThroughput(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
