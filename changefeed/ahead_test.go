@@ -117,6 +117,56 @@ func TestHandOffRepeatsNothingThatIsAhead(t *testing.T) {
 	})
 }
 
+// What was written before the start may have expired after it was sent, also for the next owner.
+func TestHandOffInTheBacklogIsNotResumed(t *testing.T) {
+	for _, rewound := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			var resumed, not atomic.Int32
+			w.got.before = func(_ context.Context, b *changefeed.Batch) error {
+				time.Sleep(time.Second)
+				if b.Resumed {
+					resumed.Add(1)
+				} else {
+					not.Add(1)
+				}
+				return nil
+			}
+			options := &changefeed.Options{MaxItems: 10, ReadAheadItems: 10}
+			all := 100
+			w.put(100, 1)
+			h := w.start("a", nil, options)
+			if rewound {
+				eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == all })
+				time.Sleep(time.Minute)
+				if err := w.operator().Rewind(t.Context(), changefeed.FromBeginning()); err != nil {
+					t.Fatal(err)
+				}
+				all += 100
+			}
+			for _, next := range []string{"b", "c"} {
+				before := w.got.count()
+				eventually(t, time.Minute, "some are delivered", func() bool { return w.got.count() >= before+20 })
+				h.stop()
+				h = w.start(next, nil, options)
+			}
+			eventually(t, time.Minute, "all are delivered", func() bool { return w.got.count() == all })
+			if n := resumed.Load(); n > 0 {
+				t.Errorf("rewound %t: %d batches of the backlog are resumed", rewound, n)
+			}
+			time.Sleep(time.Minute)
+			h.stop()
+			not.Store(0)
+			w.put(1, 1)
+			w.start("d", nil, options)
+			eventually(t, time.Minute, "the next one is delivered", func() bool { return w.got.count() == all+1 })
+			if not.Load() > 0 || resumed.Load() != 1 {
+				t.Errorf("rewound %t: %d batches after the backlog are not resumed, %d are", rewound, not.Load(), resumed.Load())
+			}
+		})
+	}
+}
+
 func TestSplitRepeatsNothingThatIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, h, _ := blocked(t, 2000)

@@ -106,7 +106,10 @@ func (r *run) acquire(ctx context.Context, seen listing, ids []string) {
 // The trust window begins before the request does, because the store may write the record at
 // any time after that.
 func (r *run) acquireOne(ctx context.Context, l Lease) {
-	from, written := l.Owner, l.Timestamp
+	from := l.Owner
+	if l.LastRead.IsZero() {
+		l.LastRead = l.Timestamp
+	}
 	if termChanged(l.Term, l.loaded) {
 		l.History = newHistory()
 	}
@@ -119,7 +122,7 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 	if l.Request.Rewind != nil || l.Request.Retry {
 		applyRequest(&l)
 	}
-	l.Request.Release = false
+	l.Request.Release, l.Backlog = false, l.Backlog || l.Continuation == ""
 	if l.Health == Stopped {
 		l.Health = Retrying // the next deliveries decide; until then the cause stays
 	}
@@ -130,7 +133,7 @@ func (r *run) acquireOne(ctx context.Context, l Lease) {
 		}
 		return
 	}
-	notify(r.obs.LeaseAcquired, LeaseAcquired{LeaseRef: l.ref(), Continuation: l.Continuation, From: from, Written: written})
+	notify(r.obs.LeaseAcquired, LeaseAcquired{LeaseRef: l.ref(), Continuation: l.Continuation, From: from, LastRead: l.LastRead})
 	r.workers.start(ctx, l, began)
 }
 

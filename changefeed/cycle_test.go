@@ -189,11 +189,11 @@ func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 			}
 			want := e.leaseOf(FullRange())
 			want.Owner, want.Incarnation, want.Expiry, want.Epoch, want.Timestamp = "a", r.incarnation, r.opts.Expiry, 5, time.Now().UTC().Round(0)
-			want.Previous = "b"
+			want.Previous, want.LastRead, want.Backlog = "b", long, tt.want.Continuation == ""
 			want.Continuation, want.LSN, want.Request, want.Health, want.Ahead = tt.want.Continuation, tt.want.LSN, tt.want.Request, tt.want.Health, tt.want.Ahead
 			synctest.Wait() // the worker reads, and has nothing to write
 			d.expect(t, name, want)
-			d.expectEvents(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", Written: long})
+			d.expectEvents(t, name, LeaseAcquired{LeaseRef: want.ref(), Continuation: want.Continuation, From: "b", LastRead: long})
 			if r.workers.of(l.ID) == nil {
 				t.Errorf("%s: no worker has it", name)
 			}

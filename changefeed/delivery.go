@@ -39,7 +39,7 @@ func newDelivery(ctx context.Context, e *env, own *keeper, passed *atomic.Int64)
 	lease := own.snapshot()
 	return &delivery{
 		env: e, LeaseRef: lease.ref(), token: lease.Token, container: e.source.Container, keeper: own, handled: passed, ctx: ctx, wakeup: newSignal(),
-		resumed: lease.Continuation != "",
+		resumed: !lease.Backlog,
 	}
 }
 

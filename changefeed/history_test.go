@@ -148,6 +148,40 @@ func TestFailedReadsDoNotHideALoss(t *testing.T) {
 	})
 }
 
+// The time of failed reads says nothing about the end of the feed: the replicas that reply before and after it may
+// both be delayed for a moment.
+func TestFailedReadsBetweenDelayedReplicasAreNoLoss(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		var failedOver time.Time
+		last := false
+		feed := &script{Feed: w.feed, read: func(_ context.Context, call int64) (*changefeed.Page, error) {
+			if call == 1 {
+				page := change(7, "k")
+				page.Term = "0:1"
+				return page, nil
+			}
+			if failedOver.IsZero() {
+				failedOver = time.Now()
+			}
+			page := &changefeed.Page{CaughtUp: true, EndLSN: 8}
+			switch now := time.Since(failedOver); {
+			case now > time.Second && now < time.Minute:
+				return nil, errRead
+			case now < time.Minute+3*time.Second:
+				page.EndLSN = 5
+			case !last:
+				page, last = change(8, "k"), true
+			}
+			page.Term = "0:2"
+			return page, nil
+		}}
+		stop := w.run(feed, w.got, &changefeed.Options{RetryMax: time.Second})
+		eventually(t, 2*time.Minute, "delivered", func() bool { return w.got.count() == 2 })
+		stop()
+	})
+}
+
 // A replica of the new region may be delayed for a moment. That is no loss.
 func TestDelayedReplicaAfterAFailoverIsNoLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

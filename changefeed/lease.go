@@ -81,6 +81,12 @@ type Lease struct {
 	// created. Both are as of the record's last write.
 	Delivered int64
 	Handled   int64
+	// LastRead is when the range was last read, by its owner's wall clock. An owner that does not
+	// read it, as in a pause, writes the lease, too.
+	LastRead time.Time
+	// Backlog is true from a start without a continuation until the range was read to its end.
+	// Events before that may have expired after they were sent.
+	Backlog bool
 	// Timestamp is the writer's wall clock. It is informational only.
 	Timestamp time.Time
 	// Mode of the feed; empty is the incremental (latest version) feed.
@@ -190,6 +196,7 @@ func (l *Lease) child(c RangeToken, id string, now time.Time) Lease {
 		ID: id, Version: 1, Token: c.Range.String(), Range: c.Range, Mode: modeIncremental,
 		State: LeasePending, Parent: l.ID, Epoch: l.Epoch, History: l.History,
 		Continuation: c.Continuation, Since: c.Since, LSN: l.LSN, ChangeTime: l.ChangeTime, Reached: l.Reached, Lost: l.Lost,
+		LastRead: l.LastRead, Backlog: l.Backlog,
 		Ahead: l.Ahead, Timestamp: now, Request: l.request(c.Range),
 	}
 }

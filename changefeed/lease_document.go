@@ -166,7 +166,7 @@ func decodeLease(r Record) (Lease, error) {
 		if l.Owner != "" {
 			l.Expiry = 0
 		}
-		l.LSN, l.ChangeTime = 0, 0 // of our last checkpoint, not of theirs
+		l.LSN, l.ChangeTime, l.LastRead = 0, 0, time.Time{} // of our last checkpoint, not of theirs
 		l.Health, l.Failures, l.Error, l.Failing = Healthy, 0, "", time.Time{}
 		l.UnreadFor = 0
 	}

@@ -62,6 +62,7 @@ func TestForeignWriteInvalidatesOwnProperties(t *testing.T) {
 	ours.Continuation, ours.LSN, ours.ChangeTime, ours.Delivered, ours.Handled = `"5"`, 5, 50, 6, 7
 	ours.Handoff, ours.Health, ours.Failures, ours.Error, ours.Failing = "b/2", Retrying, 3, "bad", time.Unix(9, 0).UTC()
 	ours.UnreadFor, ours.Timestamp, ours.Request.Paused = time.Minute, time.Unix(100, 0).UTC(), true
+	ours.LastRead = time.Unix(90, 0).UTC()
 	for _, owner := range []string{"net", ""} {
 		var doc leaseDocument
 		if err := json.Unmarshal(ours.encode().Body, &doc); err != nil {
@@ -101,6 +102,7 @@ func TestLeaseDocumentRoundTrip(t *testing.T) {
 		Expiry: time.Second, Since: time.Unix(1700000000, 0).UTC(), LSN: 5, ChangeTime: 6, Timestamp: time.Unix(1700000001, 0).UTC(),
 		Parent: "p.info", Children: []RangeToken{{Range: rng("", "1F"), Continuation: `"9"`}}, Handoff: "b/j", Previous: "c",
 		Health: Retrying, Failures: 4, Error: "boom <&>", Failing: time.Unix(1700000002, 0).UTC(), UnreadFor: time.Minute,
+		LastRead: time.Unix(1700000003, 0).UTC(), Backlog: true,
 		Ahead:   Ahead{LSN: 9, Held: []HeldKey{{Key: 1 << 63, LSN: 6, ID: "x", Refusals: 2}}},
 		Request: Request{Paused: true, Release: true, Retry: true, Rewind: &RangeToken{Range: FullRange(), Continuation: `"2"`}},
 	}

@@ -154,6 +154,8 @@ func (l *Lease) ownProperties() []property {
 		{"lost", &l.Lost},
 		{"delivered", &l.Delivered},
 		{"handled", &l.Handled},
+		{"lastRead", &l.LastRead},
+		{"backlog", &l.Backlog},
 		{"health", &l.Health},
 		{"failures", &l.Failures},
 		{"lastError", &l.Error},

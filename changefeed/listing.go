@@ -159,6 +159,7 @@ func packLeases(leases []Lease) packedLeases {
 			Owner: l.Owner, Incarnation: l.Incarnation, Expiry: l.Expiry, Handoff: l.Handoff, Previous: l.Previous,
 			Epoch: l.Epoch, History: l.History, Continuation: l.Continuation, Since: l.Since,
 			LSN: l.LSN, ChangeTime: l.ChangeTime, Reached: l.Reached, Term: l.Term, Lost: l.Lost,
+			LastRead: l.LastRead, Backlog: l.Backlog,
 			Request: l.Request,
 		}}
 	}

@@ -44,9 +44,9 @@ type LeaseAcquired struct {
 	LeaseRef
 	Continuation string
 	From         string // the previous owner, empty if the lease had been released
-	// Written is the time of the lease's previous write, by that writer's wall clock. The
-	// range may not have been read since then. Zero if the lease is new.
-	Written time.Time
+	// LastRead is when the range was last read, by that reader's wall clock. If the lease does not
+	// say so, it is the time of the lease's previous write. Zero if both are unknown.
+	LastRead time.Time
 }
 
 // LeaseReleased reports that this host released the lease.

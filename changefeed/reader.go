@@ -14,13 +14,13 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	defer d.readAnswered()
 	lease := d.keeper.snapshot()
 	position, reached := lease.position(), max(lease.Reached, lease.LSN, lease.Delivered)
-	var early time.Time // since when the feed has ended before the position
+	var early earlyEnd
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
 	poll := newPoller(d.env, &lease)
 	for f.window.waitRoom(ctx) {
 		began := d.clock.Now()
 		d.readDue(began)
-		page, err := d.readPage(ctx, position, reached, early)
+		page, err := d.readPage(ctx, position, reached, &early)
 		ended := d.clock.Now()
 		var split *SplitError
 		var ahead *AheadError
@@ -30,13 +30,13 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 			return nil
 		case errors.As(err, &split):
 			return split
-		case errors.As(err, &ahead) && early.IsZero(): // once, it may be a delayed replica
+		case errors.As(err, &ahead) && early.first(): // once, it may be a delayed replica
 			release(page)
-			early = ended
 			_ = sleep(ctx, d.clock, retry.next(nil), nil)
 			continue
 		case err != nil:
 			release(page)
+			early.failed = early.failed || ahead == nil
 			pause := retry.next(err)
 			d.readFailed(err)
 			notify(d.obs.ReadFailed, ReadFailed{LeaseRef: d.LeaseRef, Err: err, Pause: pause})
@@ -44,7 +44,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 			continue
 		}
 		retry.reset()
-		early = time.Time{}
+		early = earlyEnd{}
 		reached = d.reach(page, reached)
 		d.pageRead(page, began, ended)
 		moved := page.Continuation != "" && page.Continuation != position.Continuation
@@ -64,7 +64,7 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 			f.passPast()
 		}
 		if caughtUp && !f.window.busy() {
-			d.resumed = true
+			d.caughtUp()
 			f.report(nil) // a failure of an earlier session cannot repeat: nothing is left to deliver
 		}
 		if moved && !caughtUp {
@@ -80,14 +80,36 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 // count as lost, because the replicas of the new region may be delayed for a moment.
 const lostAfter = 5 * time.Second
 
+// earlyEnd measures for how long the feed has ended before the position. Nothing is known of the time in which
+// reads fail: the replica that replies after it may be another one, so that time counts as a second.
+type earlyEnd struct {
+	since, last time.Time // the first and the last reply, moved by what does not count
+	failed      bool      // a read has failed since the last one
+}
+
+// reply records that the feed ended early and returns for how long it has.
+func (e *earlyEnd) reply(at time.Time) time.Duration {
+	switch {
+	case e.since.IsZero():
+		e.since = at
+	case e.failed:
+		e.since = e.since.Add(max(0, at.Sub(e.last)-time.Second))
+	}
+	e.last, e.failed = at, false
+	return at.Sub(e.since)
+}
+
+func (e *earlyEnd) first() bool { return e.since.Equal(e.last) }
+
 // readPage reads the page after a position. A feed that ends before the highest LSN that was read
 // is an *AheadError: the range is due to be read until that is over. If it has failed over and ends
-// early since the given time, the lease records the loss, and nothing is read any more. If the
+// early for lostAfter, the lease records the loss, and nothing is read any more. If the
 // server of feed and leases has failed over, the ownership ends, because the new one may have lost
 // the position.
-func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64, early time.Time) (*Page, error) {
+func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64, early *earlyEnd) (*Page, error) {
 	lease := d.keeper.snapshot()
 	if lease.Lost != 0 {
+		early.reply(d.clock.Now())
 		return nil, lease.ahead(reached)
 	}
 	page, err := d.feed.Read(ctx, ReadRequest{
@@ -106,11 +128,11 @@ func (d *delivery) readPage(ctx context.Context, from RangeToken, reached int64,
 		d.keeper.end(fmt.Errorf("%w: %w", ErrLeaseLost, errReload))
 		return page, errReload
 	case !exact:
-		if ahead = page.behind(reached); ahead != nil {
-			ahead.Lost = failedOver && !early.IsZero() && d.clock.Now().Sub(early) >= lostAfter
-		}
+		ahead = page.behind(reached)
 	}
 	if ahead != nil {
+		lasted := early.reply(d.clock.Now())
+		ahead.Lost = ahead.Lost || !exact && failedOver && lasted >= lostAfter
 		if ahead.Lost {
 			d.keeper.change(func(l *Lease) urgency { l.lose(ahead); return now })
 		}
@@ -132,6 +154,7 @@ func (d *delivery) pageRead(p *Page, began, ended time.Time) {
 	d.lag.read(p)
 	d.lag.at = d.opts.Now()
 	d.state.Unlock()
+	d.keeper.change(func(l *Lease) urgency { l.LastRead = d.opts.Now(); return later })
 	d.noteSuccess(ofReads)
 	if p.Doubt != nil {
 		notify(d.obs.LeaseError, LeaseError{Lease: d.Lease, Op: OpCheckFeed, Err: p.Doubt})
@@ -159,6 +182,14 @@ func (d *delivery) readFailed(err error) {
 func lasts(err error) bool {
 	_, ahead := errors.AsType[*AheadError](err)
 	return ahead || errors.Is(err, ErrPermanent)
+}
+
+// caughtUp records that what follows was written after the start of the range.
+func (d *delivery) caughtUp() {
+	if !d.resumed {
+		d.resumed = true
+		d.keeper.change(func(l *Lease) urgency { l.Backlog = false; return later })
+	}
 }
 
 // reach returns the highest LSN that was read after a page. If the page ends the feed, the

@@ -13,6 +13,7 @@ func (w *worker) retire(ctx context.Context, split *SplitError) {
 	children, err := w.workers.splits.childrenOf(ctx, w.Range, split)
 	if err != nil {
 		w.reportError(w.Lease, "split", err)
+		w.stop(stopOrder{reason: "the ranges of a split are not known"})
 		w.release(ctx)
 		return
 	}

@@ -15,12 +15,15 @@ import (
 )
 
 // endings counts the ends of a host's ownerships.
-type endings struct{ lost, released atomic.Int32 }
+type endings struct {
+	lost, released atomic.Int32
+	reason         atomic.Value // of the last release
+}
 
 func (f *endings) observer() *changefeed.Observer {
 	return &changefeed.Observer{
 		LeaseLost:     func(changefeed.LeaseLost) { f.lost.Add(1) },
-		LeaseReleased: func(changefeed.LeaseReleased) { f.released.Add(1) },
+		LeaseReleased: func(e changefeed.LeaseReleased) { f.released.Add(1); f.reason.Store(e.Reason) },
 	}
 }
 
@@ -181,6 +184,9 @@ func TestLeaseOfUnknownSplitIsReleased(t *testing.T) {
 		time.Sleep(time.Minute)
 		if feed.splits.Load() || end.released.Load() != 1 {
 			t.Errorf("released %d leases, want the one that split; it has split: %t", end.released.Load(), !feed.splits.Load())
+		}
+		if got, want := end.reason.Load(), "the ranges of a split are not known"; got != want {
+			t.Errorf("released because %q, want %q", got, want)
 		}
 		stop()
 		if err := <-done; err != nil {

@@ -114,7 +114,8 @@ func (g *gaps) create(ctx context.Context, from Lease) error {
 		ID: g.ids.lease(gap), Version: 1, Token: gap.String(), Range: gap, Mode: modeIncremental,
 		Continuation: from.Continuation, Since: from.Since, Epoch: from.Epoch, History: from.History, Timestamp: g.opts.Now(),
 		// Otherwise a container that lost changes would be read on as if it had none.
-		LSN: from.LSN, ChangeTime: from.ChangeTime, Reached: from.Reached, Term: from.Term, Lost: from.Lost,
+		LSN: from.LSN, ChangeTime: from.ChangeTime, LastRead: from.LastRead, Backlog: from.Backlog,
+		Reached: from.Reached, Term: from.Term, Lost: from.Lost,
 		Request: from.request(gap),
 	}
 	_, err := g.store.Create(ctx, lease.encode())

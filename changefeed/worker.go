@@ -146,9 +146,9 @@ func (w *worker) carryOutRequests() ending {
 		case moved:
 			if request.Rewind != nil {
 				w.forgetLag()
-				w.resumed = request.Rewind.Continuation != ""
 			}
 			w.keeper.change(applyRequest)
+			w.resumed = !w.keeper.snapshot().Backlog
 			stopMeasuring()
 			measured = false
 		}
@@ -169,6 +169,7 @@ func (w *worker) carryOutRequests() ending {
 // applyRequest applies an operator's rewind or retry to the record.
 func applyRequest(l *Lease) urgency {
 	if to := l.Request.Rewind; to != nil {
+		l.Backlog = to.Continuation == ""
 		l.Continuation, l.Since, l.LSN, l.ChangeTime = to.Continuation, to.Since, 0, 0
 		l.Delivered, l.Reached, l.Ahead = 0, 0, Ahead{}
 		l.History = cmp.Or(l.Request.History, l.History)

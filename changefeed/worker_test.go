@@ -96,7 +96,7 @@ func TestRewindAndRetryResetTheRecord(t *testing.T) {
 	if l.Continuation != "" || !l.Since.Equal(time.Unix(5, 0)) || l.LSN != 0 || l.ChangeTime != 0 || l.Delivered != 0 || l.Ahead.LSN != 0 || l.Ahead.Held != nil {
 		t.Errorf("%+v still has the previous position", l)
 	}
-	if l.Health != Healthy || l.Failures != 0 || l.Error != "" || !l.Failing.IsZero() || l.UnreadFor != 0 || !l.Request.equal(Request{}) {
+	if !l.Backlog || l.Health != Healthy || l.Failures != 0 || l.Error != "" || !l.Failing.IsZero() || l.UnreadFor != 0 || !l.Request.equal(Request{}) {
 		t.Errorf("%+v still has the failure or the request", l)
 	}
 }

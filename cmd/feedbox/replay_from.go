@@ -123,6 +123,9 @@ func (p *program) replayKey(cmd *cobra.Command, f replayFlags) error {
 			bar := console.NewProgress(p.errOut, "sending", int64(v.Events))
 			err := o.SendKey(ctx, plan, bar.Add)
 			bar.Done()
+			if fault.Is(err, fault.Conflict) {
+				return p.replayKeyAdvice(f.key, err)
+			}
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"feedbox/application/relay"
+	"feedbox/application/relay/parkedtest"
 	"feedbox/changefeed"
 	"feedbox/changefeed/memfeed"
 	"feedbox/changefeed/memstore"
@@ -465,10 +466,16 @@ func TestLongNoteIsRefused(t *testing.T) {
 type replayer struct {
 	relayport.Publisher
 	fail   error
+	sent   int
 	closed []error
 }
 
-func (p *replayer) Publish(context.Context, []relay.Group) error { return p.fail }
+func (p *replayer) Publish(_ context.Context, groups []relay.Group) error {
+	for _, g := range groups {
+		p.sent += len(g.Messages)
+	}
+	return p.fail
+}
 
 func (p *replayer) Close(ctx context.Context) error {
 	p.closed = append(p.closed, ctx.Err())
@@ -479,14 +486,41 @@ func (p *replayer) Close(ctx context.Context) error {
 func TestReplayOfAKeyClosesItsPublisher(t *testing.T) {
 	for _, fail := range []error{nil, errors.New("cut")} {
 		p := &replayer{fail: fail}
-		o := Operator{cfg: &config.Relay{}, broker: &Broker{Broker: relayport.Broker{Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
-			return p, nil
-		}}}}
+		o := replayingWith(p)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel() // as after an interrupt
 		err := o.SendKey(ctx, &KeyReplay{Key: "k", Messages: []relay.Message{{ID: "e"}}}, func(int) {})
 		if !errors.Is(err, fail) || len(p.closed) != 1 || p.closed[0] != nil {
 			t.Errorf("%v: got %v, closed with %v; want one close, which has time left", fail, err, p.closed)
+		}
+	}
+}
+
+func replayingWith(p *replayer) *Operator {
+	return &Operator{cfg: &config.Relay{}, Parked: gated{parkedtest.NewMemory()}, broker: &Broker{Broker: relayport.Broker{Open: func(*slog.Logger, func(context.Context, relay.BatchReport)) (relayport.Publisher, error) {
+		return p, nil
+	}}}}
+}
+
+// A key that is parked after its replay was planned is not overtaken, whether the operator has not confirmed
+// yet or a part was sent.
+func TestReplayEndsWhenItsKeyIsParked(t *testing.T) {
+	for sent := range 2 {
+		p := &replayer{}
+		o := replayingWith(p)
+		park := func(int) {
+			if _, err := o.Parked.Park(t.Context(), "k", []relay.ParkedEvent{{ID: "e", Key: "k"}}, &relay.Closing{Event: "e"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		progress := park
+		if sent == 0 {
+			park(0)
+			progress = nil
+		}
+		err := o.SendKey(t.Context(), &KeyReplay{Key: "k", Messages: make([]relay.Message, 3*keyBatch)}, progress)
+		if !fault.Is(err, fault.Conflict) || p.sent != sent*keyBatch {
+			t.Errorf("parked after %d batches: sent %d events, %v", sent, p.sent, err)
 		}
 	}
 }

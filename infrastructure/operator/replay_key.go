@@ -24,11 +24,7 @@ type KeyReplay struct {
 // PlanKeyReplay reads the stored events of key. It returns Conflict if the key is parked,
 // because a replay would overtake the parked events.
 func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Duration) (*KeyReplay, error) {
-	gate, err := o.Parked.Gate(ctx, key)
-	if err == nil {
-		return nil, fault.New(fault.Conflict, "parked", fmt.Sprintf("the key %s is parked with %d events waiting", key, gate.Events))
-	}
-	if !fault.Is(err, fault.NotFound) {
+	if err := o.notParked(ctx, key); err != nil {
 		return nil, err
 	}
 	events, err := o.store.Events.OfKey(ctx, key)
@@ -42,6 +38,17 @@ func (o *Operator) PlanKeyReplay(ctx context.Context, key string, window time.Du
 	}
 	plan.Missing = missing(plan.Messages)
 	return plan, nil
+}
+
+func (o *Operator) notParked(ctx context.Context, key string) error {
+	gate, err := o.Parked.Gate(ctx, key)
+	if err == nil {
+		return fault.New(fault.Conflict, "parked", fmt.Sprintf("the key %s is parked with %d events waiting", key, gate.Events))
+	}
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
 }
 
 // missing returns the gaps in the sequence. Events without a sequence have none.
@@ -62,7 +69,8 @@ func missing(messages []relay.Message) []int64 {
 const keyBatch = 200
 
 // SendKey sends the events of a plan in order, with their original message ids. It calls
-// progress with the number of events that the broker has accepted.
+// progress with the number of events that the broker has accepted. It returns Conflict if a relay has
+// parked the key since the plan was made, or does so meanwhile.
 func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(events int)) (err error) {
 	if o.broker == nil {
 		return errNoBroker
@@ -80,6 +88,9 @@ func (o *Operator) SendKey(ctx context.Context, plan *KeyReplay, progress func(e
 		err = errors.Join(err, publisher.Close(ctx))
 	}()
 	for some := range slices.Chunk(plan.Messages, keyBatch) {
+		if err := o.notParked(ctx, plan.Key); err != nil {
+			return err
+		}
 		if err := publisher.Publish(ctx, []relay.Group{{Key: plan.Key, Messages: some}}); err != nil {
 			return fmt.Errorf("send the events of key %s: %w", plan.Key, err)
 		}

@@ -29,6 +29,7 @@ const (
 	accepted = `messaging_client_sent_messages_total{instance="a"}`
 	failed   = `messaging_client_operation_duration_seconds_count{instance="a",error_type="entity_not_found"}`
 	oldest   = `outbox_oldest_unpublished_seconds{lease="l1"}`
+	eventTTL = `outbox_event_ttl_seconds{container="orders"}`
 	resent   = `outbox_resent_age_seconds_count{instance="a"}`
 	inWindow = `outbox_resent_age_seconds_bucket{instance="a",le="600"}`
 	lost     = `outbox_lease_transitions_total{instance="a",kind="lost"}`
@@ -55,6 +56,8 @@ var alertCases = []alertCase{
 	{alert: "FeedboxEventsGrowOld", at: "6m", series: []string{oldest, "200x20"}},
 	{alert: "FeedboxEventsWillExpire", at: "6m", series: []string{oldest, "216001x20"}, fires: "the oldest unsent event is 2d 12h 0m 1s old, more than a quarter of FEEDBOX_EVENT_TTL, after which it is lost"},
 	{alert: "FeedboxEventsWillExpire", at: "6m", series: []string{oldest, "216000x20"}},
+	{alert: "FeedboxEventsWillExpire", at: "6m", series: []string{oldest, "21601x20", eventTTL, "86400x20"}, fires: "the oldest unsent event is 6h 0m 1s old, more than a quarter of FEEDBOX_EVENT_TTL, after which it is lost"},
+	{alert: "FeedboxEventsWillExpire", at: "6m", series: []string{oldest, "216001x20", eventTTL, "1000000x20"}},
 	{alert: "FeedboxEventsExpired", at: "21m", series: []string{expired, "0x40 1x10"}, fires: "events expired before they were sent; consumers must read the contacts themselves", labels: map[string]string{"instance": "a"}},
 	{alert: "FeedboxEventsExpired", at: "6m", series: []string{expired, "_x10 1x10"}, fires: "events expired before they were sent; consumers must read the contacts themselves", labels: map[string]string{"instance": "a"}}, // the first page after a long stop
 	{alert: "FeedboxEventsExpired", at: "30m", series: []string{expired, "0x10 1x90"}},

@@ -57,6 +57,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		"an intent reaches the drainer":    intentReaches,
 		"a skipped event leaves a record":  skipLeavesARecord,
 		"a skipped event can be parked":    skippedIsParkedAgain,
+		"parks whatever its id":            parksAnyID,
 		"held behind the gate of a caller": heldBehindTheGateOfACaller,
 	} {
 		t.Run(name, func(t *testing.T) { test(suite{t, open(t)}) })
@@ -235,6 +236,43 @@ func parksAnyError(s suite) {
 		if last := line[len(line)-1]; last.ID != e.ID || !strings.HasPrefix(last.Error, "no decoder of ") {
 			s.Errorf("parked %+v, want the event with its error", last)
 		}
+	}
+}
+
+// parksAnyID parks, corrects, drains and skips events whose ids another writer has chosen.
+func parksAnyID(s suite) {
+	ids := []string{"orders/5?v=1#2", `orders\5`, "$gate", "$skipped-k-e1", "$event-k-e1", "\"é\n ", strings.Repeat("x", 1014), strings.Repeat("x", 1015), strings.Repeat("x", 1024)}
+	var all []relay.ParkedEvent
+	for i, id := range ids {
+		e := event(i + 1)
+		e.ID, e.Progress.Event = id, id
+		all = append(all, e)
+	}
+	s.park(&closing, all...)
+	s.want(ids...)
+	if again := s.park(&closing, all...); len(again.Parked) != 0 || s.gate().Events != int64(len(ids)) {
+		s.Errorf("parked again: %v", idsOf(again.Parked))
+	}
+	for i, id := range ids {
+		g, first := s.gate(), s.first(1)
+		first[0].Document = fmt.Appendf(nil, `{"corrected":%d}`, i)
+		g = must(s.store.Replace(s.Context(), g, first[0]))(s)
+		if first = s.first(1); first[0].ID != id || !bytes.Contains(first[0].Document, []byte("corrected")) {
+			s.Errorf("corrected %.20q: the first event is %.20q with %s", id, first[0].ID, first[0].Document)
+		}
+		must(s.store.Remove(s.Context(), g, first, &relay.Skipped{Event: first[0], Intent: skip}))(s)
+		s.want(ids[i+1:]...)
+		ref := relay.EventRef{Key: "k", ID: id}
+		if got := must(s.store.SkippedAmong(s.Context(), []relay.EventRef{ref, {Key: "k", ID: id + "x"}}))(s); len(got) != 1 || !got[ref] {
+			s.Errorf("%.20q is not among the skipped: %v", id, got)
+		}
+	}
+	var skipped []string
+	for _, one := range must(s.store.Skipped(s.Context(), "k"))(s) {
+		skipped = append(skipped, one.Event.ID)
+	}
+	if !slices.Equal(skipped, ids) {
+		s.Errorf("skipped %.20q, want %.20q", skipped, ids)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -63,11 +64,15 @@ type document struct {
 	TTL              int    `json:"ttl"`
 }
 
-// New returns the inbox of the named consumer. The partition key path of container must be
+// New returns the inbox of the named consumer. The name is the id of its marks, so it must not contain
+// slashes, backslashes, ?, #, quotes or control characters. The partition key path of container must be
 // /partitionKey. Options.TTL only works if the container has time to live enabled (-1, or a default).
 func New(container *azcosmos.ContainerClient, consumer string, opts *Options) (*Inbox, error) {
 	if container == nil || consumer == "" {
 		return nil, errors.New("cosmos inbox: container and consumer are required")
+	}
+	if strings.ContainsFunc(consumer, func(r rune) bool { return r < ' ' || strings.ContainsRune(`/\?#"`, r) }) {
+		return nil, fmt.Errorf(`cosmos inbox: the consumer %q cannot be the id of its marks: use a name without / \ ? # " and control characters`, consumer)
 	}
 	var o Options
 	if opts != nil {

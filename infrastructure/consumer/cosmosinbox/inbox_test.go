@@ -67,6 +67,18 @@ func want(t *testing.T, b *cosmosinbox.Inbox, key string, m consumer.Mark) {
 	}
 }
 
+// azcosmos does not escape the ids of transactions, and the service allows no slashes in ids.
+func TestConsumerIsAValidID(t *testing.T) {
+	container, _ := newContainer(t)
+	for _, name := range []string{"billing/eu", `billing\eu`, "billing?", "billing#1", `"billing"`, "billing\n"} {
+		if _, err := cosmosinbox.New(container, name, nil); err == nil || !strings.Contains(err.Error(), "use a name without") {
+			t.Errorf("consumer %q: %v", name, err)
+		}
+	}
+	record(t, open(t, container, "billing eu-1: é'%2F", nil), "k", 1)
+	want(t, open(t, container, "billing eu-1: é'%2F", nil), "k", mark(1))
+}
+
 // The service answers 404/1013 for some seconds after a container was created. That does not mean
 // that an event is new.
 func TestInboxOfAContainerThatIsBeingCreatedFails(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -24,6 +25,7 @@ type LagGauge struct {
 	Held    func() time.Duration // for how long the store has kept the feed from advancing; nil: never
 	// Container is that of the ranges, "" if the process has one. Ranges of several have the same names.
 	Container string
+	TTL       time.Duration // of events; 0: they do not expire
 
 	mu   sync.Mutex // guards last
 	last map[string]knownLag
@@ -44,9 +46,15 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 	unknown, err3 := meter.Int64ObservableGauge("outbox.lag.unknown", metric.WithUnit("{range}"), metric.WithDescription("1 while the lag of a range is unknown, with the reason"))
 	paused, err4 := meter.Int64ObservableGauge("outbox.range.paused", metric.WithUnit("{range}"), metric.WithDescription("1 while an operator has paused the range, else 0"))
 	read, err5 := meter.Float64ObservableGauge("outbox.range.read_age", metric.WithUnit("s"), metric.WithDescription("time since the feed last replied to a read of the range"))
+	ttl, err9 := meter.Float64ObservableGauge("outbox.event.ttl", metric.WithUnit("s"), metric.WithDescription("age from which on an event can expire, sent or not"))
 	container := ofContainer(g.Container)
 	_, err6 := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		owned := g.Lag()
+		expiry := math.Inf(1)
+		if g.TTL > 0 {
+			expiry = g.TTL.Seconds()
+		}
+		o.ObserveFloat64(ttl, expiry, container)
 		for _, l := range g.current(owned) {
 			r := metric.WithAttributes(attribute.String("lease", changefeed.LeaseName(l.ID)))
 			o.ObserveInt64(transactions, l.Transactions, r, container)
@@ -68,7 +76,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 			}
 		}
 		return nil
-	}, transactions, oldest, withheld, unknown, paused, read)
+	}, transactions, oldest, withheld, unknown, paused, read, ttl)
 	var err7 error
 	if g.Held != nil {
 		_, err7 = meter.Float64ObservableGauge("outbox.feed.held", metric.WithUnit("s"), metric.WithDescription("for how long an open transaction of the store has kept the feed from advancing"),
@@ -77,7 +85,7 @@ func (g *LagGauge) Register(meters metric.MeterProvider) error {
 				return nil
 			}))
 	}
-	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8, err9); err != nil {
 		return fmt.Errorf("lag metrics: %w", err)
 	}
 	return nil

@@ -69,7 +69,7 @@ func allMetrics(t *testing.T) string {
 	needs["cosmos"].Note(nil)
 	needs["serviceBus"].Note(errors.New("away"))
 	held := func() time.Duration { return time.Minute }
-	lags := &LagGauge{Lag: lag, Failing: needs["cosmos"].Failing, Now: time.Now, Held: held}
+	lags := &LagGauge{Lag: lag, Failing: needs["cosmos"].Failing, Now: time.Now, Held: held, TTL: time.Hour}
 	if err := errors.Join(lags.Register(tel.Meters), needs.Register(tel.Meters)); err != nil {
 		t.Fatal(err)
 	}
@@ -157,6 +157,7 @@ func TestMetricsOfParkingAndDelivery(t *testing.T) {
 		`(?m)^outbox_range_paused\{.*\} 1$`, `(?m)^outbox_range_paused\{.*\} 0$`,
 		`(?m)^outbox_range_read_age_seconds\{.*\} 36\d\d`,
 		`(?m)^outbox_feed_held_seconds\{.*\} 60$`,
+		`(?m)^outbox_event_ttl_seconds\{.*\} 3600$`,
 		`(?m)^messaging_client_operation_duration_seconds_count\{error_type="send_timeout".*\} 1$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {

@@ -81,13 +81,15 @@ func (m *Metrics) Absences(ttl time.Duration, now func() time.Time, log *slog.Lo
 	}
 	return &changefeed.Observer{
 		LeaseAcquired: func(e changefeed.LeaseAcquired) {
-			_, at := read(e.Lease)
+			at := now()
 			begun := e.Continuation != "" || e.Epoch > 1 // an operator's rewind removes the continuation
-			if begun && !e.Written.IsZero() {
-				report(e.Lease, at.Sub(e.Written))
+			if begun && !e.LastRead.IsZero() {
+				at = e.LastRead
 			}
+			mu.Lock()
+			defer mu.Unlock()
+			reads[e.Lease] = at
 		},
-		// The owner writes the lease also while it does not read the range.
 		PageRead: func(e changefeed.PageRead) {
 			if before, at := read(e.Lease); !before.IsZero() {
 				report(e.Lease, at.Sub(before))

@@ -86,6 +86,38 @@ func TestPauseLongerThanEventTTLIsReported(t *testing.T) {
 	}
 }
 
+// A pause in which the range changes its owner is one absence, too.
+func TestPauseWithADeploymentIsReported(t *testing.T) {
+	const ttl = time.Hour
+	for pause, want := range map[time.Duration]int64{ttl / 3: 0, 2 * ttl / 3: 1} {
+		synctest.Test(t, func(t *testing.T) {
+			feed, leases := memfeed.New(nil), memstore.New(nil)
+			reader := sdkmetric.NewManualReader()
+			m, err := NewMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), "orders", "servicebus", "contacts")
+			if err != nil {
+				t.Fatal(err)
+			}
+			operator := changefeed.NewOperator(feed, leases, &changefeed.OperatorOptions{})
+			run := func(long time.Duration) {
+				startProcessor(t, feed, leases, m.Absences(ttl, time.Now, slog.New(slog.DiscardHandler)), long)
+			}
+			run(time.Minute)
+			if err := operator.Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			run(pause)
+			run(pause)
+			if err := operator.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			run(time.Minute)
+			if got := max(0, absencesOf(t, reader, "orders")); got != want {
+				t.Errorf("paused for twice %v of %v: counted %d absences, want %d", pause, ttl, got, want)
+			}
+		})
+	}
+}
+
 // absencesOf returns the absences of the ranges of a container, -1 without a series.
 func absencesOf(t *testing.T, reader sdkmetric.Reader, container string) int64 {
 	t.Helper()

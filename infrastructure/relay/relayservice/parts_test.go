@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"feedbox/application/relay"
 	"feedbox/application/relay/parkedtest"
@@ -330,20 +334,35 @@ func (s sized) Read(ctx context.Context, req changefeed.ReadRequest) (*changefee
 	return s.placed.Read(ctx, req)
 }
 
-// A negative EventTTL means that events do not expire, so their age is no reason for a warning.
+// A negative EventTTL means that events do not expire, so their age is no reason for a warning. The metric lets
+// the alert know the TTL.
 func TestEventsThatDoNotExpireAreNotReportedAsOld(t *testing.T) {
-	for ttl, warned := range map[time.Duration]bool{0: true, -1: false} {
+	for ttl, metrics := range map[time.Duration]float64{0: 864000, -1: math.Inf(1)} {
+		warned := ttl == 0
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t)
 			var log bytes.Buffer
+			var seconds float64
 			b.o.EventTTL, b.o.Logger = ttl, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+			reader := metric.NewManualReader()
+			b.o.Meters = metric.NewMeterProvider(metric.WithReader(reader))
 			b.publish = func(context.Context, *relay.Group) error { return errors.New("down") }
 			b.put("k", "e1", 1)
 			time.Sleep(200 * time.Hour) // most of the default
 			stop := b.run()
 			time.Sleep(2 * time.Minute)
+			var all metricdata.ResourceMetrics
+			must(t, reader.Collect(t.Context(), &all))
+			for _, m := range all.ScopeMetrics[0].Metrics {
+				if g, is := m.Data.(metricdata.Gauge[float64]); is && m.Name == "outbox.event.ttl" {
+					seconds = g.DataPoints[0].Value
+				}
+			}
 			if err := stop(); err != nil {
 				t.Error(err)
+			}
+			if seconds != metrics {
+				t.Errorf("EventTTL %s: the metric is %v, want %v", ttl, seconds, metrics)
 			}
 			if got := strings.Contains(log.String(), "grow old"); got != warned {
 				t.Errorf("EventTTL %s: warned of old events: %t\n%s", ttl, got, log.String())

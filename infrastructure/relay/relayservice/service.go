@@ -57,7 +57,7 @@ func New(store relayport.Store, broker relayport.Broker, o *Options) (*Service, 
 	if err := s.assemble(metrics, &broker); err != nil {
 		return nil, err
 	}
-	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].FailingOf(options.Container), Now: time.Now, Held: store.Held, Container: options.Container}
+	lag := &monitor.LagGauge{Lag: s.processor.Lag, Failing: options.Needs[store.Name].FailingOf(options.Container), Now: time.Now, Held: store.Held, Container: options.Container, TTL: options.EventTTL}
 	return s, errors.Join(lag.Register(options.Meters), s.parked.Register(options.Meters), options.Needs.Register(options.Meters))
 }
 

@@ -4,6 +4,7 @@
 //	partition "b5e2e7aa-…":  $gate          why it is closed, number of events, the intent
 //	                         d6a5f4b2-…     a parked event with its position
 //	                         $skipped-…     the record of a skipped event
+//	                         $event-…       a parked event whose id is no valid id of a document
 //	partition "$closed":     1f0c9a7e…      the entry of a key that may be parked
 //	                         $fence         written by Closed before it reads
 //

@@ -2,6 +2,7 @@ package parked
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -65,6 +66,7 @@ type parkedDocument struct {
 	ID           string               `json:"id"`
 	PartitionKey string               `json:"partitionKey"`
 	Type         string               `json:"type"`
+	EventID      string               `json:"eventId,omitempty"` // if ID is another one
 	Position     int64                `json:"position"`
 	Action       string               `json:"action,omitempty"`
 	LSN          int64                `json:"lsn"`
@@ -83,11 +85,39 @@ type parkedDocument struct {
 // other members it might exceed the limit of 2 MB.
 const compressFrom = 1_900_000
 
-func skippedID(eventID string) string { return "$skipped-" + eventID }
+// Prefixes of ids of documents, which an event's own id has not.
+const (
+	skippedPrefix = "$skipped-"
+	hashedPrefix  = "$event-"
+)
+
+// maxID is the limit of the service for ids, in bytes.
+const maxID = 1023
+
+func hashedID(eventID string) string { return hashedPrefix + listingID(eventID) }
+
+// parkedID returns the id of the document of a parked event: the event's own, or its hash if a document
+// cannot have it, because the id of events may be another member than "id". The transactions of azcosmos
+// do not escape ids.
+func parkedID(eventID string) string {
+	reserved := eventID == gateID || strings.HasPrefix(eventID, skippedPrefix) || strings.HasPrefix(eventID, hashedPrefix)
+	unquoted := func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }
+	if reserved || len(eventID) > maxID || strings.ContainsFunc(eventID, unquoted) {
+		return hashedID(eventID)
+	}
+	return eventID
+}
+
+func skippedID(eventID string) string {
+	if len(eventID) > maxID-len(skippedPrefix) {
+		return skippedPrefix + hashedID(eventID)
+	}
+	return skippedPrefix + parkedID(eventID)
+}
 
 func newParkedDocument(e *relay.ParkedEvent) parkedDocument {
 	return parkedDocument{
-		ID: e.ID, PartitionKey: e.Key, Type: typeParkedEvent, Position: e.Position, Action: document.Brief(e.Action), LSN: e.LSN,
+		ID: parkedID(e.ID), EventID: e.ID, PartitionKey: e.Key, Type: typeParkedEvent, Position: e.Position, Action: document.Brief(e.Action), LSN: e.LSN,
 		Sequence: e.Sequence, Reason: e.Reason, Error: document.Brief(e.Error), Attempts: e.Attempts, ParkedAt: e.ParkedAt,
 	}
 }
@@ -102,9 +132,13 @@ func (d parkedDocument) encode(event []byte) ([]byte, error) {
 	if large && sent != nil && len(sent) <= base64.StdEncoding.EncodedLen(len(d.Compressed)) {
 		d.Compressed, d.Escaped = nil, !exact
 	}
+	id := d.EventID
+	if strings.TrimPrefix(d.ID, skippedPrefix) == id {
+		d.EventID = ""
+	}
 	raw, err := json.Marshal(d)
 	if err != nil {
-		return nil, fmt.Errorf("encode parked event %q: %w", d.ID, err)
+		return nil, fmt.Errorf("encode parked event %q: %w", id, err)
 	}
 	if d.Compressed != nil {
 		return raw, nil
@@ -165,7 +199,8 @@ func decodeParked(raw []byte) (relay.ParkedEvent, *relay.Intent, error) {
 		Error: d.Error, Attempts: d.Attempts, ParkedAt: d.ParkedAt, Position: d.Position,
 	}
 	if strings.HasPrefix(d.Type, typeSkippedEvent) {
-		e.ID = strings.TrimPrefix(e.ID, skippedID(""))
+		e.ID = strings.TrimPrefix(e.ID, skippedPrefix)
 	}
+	e.ID = cmp.Or(d.EventID, e.ID)
 	return e, (*relay.Intent)(d.Skipped), nil
 }

@@ -59,7 +59,7 @@ func (s *Store) Remove(ctx context.Context, g relay.Gate, events []relay.ParkedE
 		return relay.Gate{}, err
 	}
 	for i := range events {
-		b.DeleteItem(events[i].ID, nil)
+		b.DeleteItem(parkedID(events[i].ID), nil)
 	}
 	if skipped != nil {
 		d := s.parkedDocument(&skipped.Event)
@@ -84,7 +84,7 @@ func (s *Store) Replace(ctx context.Context, g relay.Gate, e relay.ParkedEvent) 
 	if err != nil {
 		return relay.Gate{}, err
 	}
-	b.ReplaceItem(e.ID, body, nil)
+	b.ReplaceItem(parkedID(e.ID), body, nil)
 	g, _, err = s.execute(ctx, "replace parked event "+e.ID+" of key "+g.Key, g, b)
 	return g, err
 }
@@ -157,7 +157,7 @@ func (s *Store) queryAt(ctx context.Context, position *string, what string, key 
 func (s *Store) parkedAmong(ctx context.Context, key string, events []relay.ParkedEvent) (map[string]relay.ParkedEvent, error) {
 	there, ids := make(map[string]relay.ParkedEvent), make([]string, len(events))
 	for i := range events {
-		ids[i] = events[i].ID
+		ids[i] = parkedID(events[i].ID)
 	}
 	const query = "SELECT * FROM c WHERE c.type = @type AND ARRAY_CONTAINS(@ids, c.id)"
 	err := s.query(ctx, "find parked events of key "+key, s.partition(key), query, typeParkedEvent, func(raw []byte) error {

@@ -254,15 +254,16 @@ func (s *Store) Skipped(ctx context.Context, key string) ([]relay.Skipped, error
 // SkippedAmong returns those of the events that were skipped. It costs one query of the index in each
 // physical partition.
 func (s *Store) SkippedAmong(ctx context.Context, events []relay.EventRef) (map[relay.EventRef]bool, error) {
-	skipped, ids := map[relay.EventRef]bool{}, make([]string, len(events))
+	skipped, ids, asked := map[relay.EventRef]bool{}, make([]string, len(events)), map[relay.EventRef]relay.EventRef{}
 	for i, e := range events {
 		ids[i] = skippedID(e.ID)
+		asked[relay.EventRef{Key: e.Key, ID: ids[i]}] = e
 	}
 	err := s.query(ctx, "find skipped events", azcosmos.NewPartitionKey(), "SELECT c.id, c.partitionKey FROM c WHERE c.type = @type AND ARRAY_CONTAINS(@ids, c.id)", typeSkippedEvent,
 		func(raw []byte) error {
 			var found struct{ ID, PartitionKey string }
 			err := json.Unmarshal(raw, &found)
-			if e := (relay.EventRef{Key: s.key(found.PartitionKey), ID: strings.TrimPrefix(found.ID, skippedID(""))}); slices.Contains(events, e) {
+			if e, is := asked[relay.EventRef{Key: s.key(found.PartitionKey), ID: found.ID}]; is {
 				skipped[e] = true
 			}
 			return err
