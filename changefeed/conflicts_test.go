@@ -2,6 +2,7 @@ package changefeed_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,6 +102,76 @@ func TestConflictsWithStaleReadsCostFewRequests(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// withoutPause is a lease store whose replicas may not have the pause of all hosts.
+type withoutPause struct {
+	changefeed.LeaseStore
+	hidden atomic.Bool
+}
+
+func (s *withoutPause) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+	records, err := s.LeaseStore.List(ctx, prefix)
+	if s.hidden.Load() {
+		records = slices.DeleteFunc(records, func(r changefeed.Record) bool { return strings.HasSuffix(r.ID, ".pause") })
+	}
+	return records, err
+}
+
+// A listing without the pause ends none, neither for a host that is paused nor for one that starts.
+func TestListingOfADelayedReplicaEndsNoPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1)
+		w.start("a", nil, nil).stop()
+		if err := w.operator().Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		store := &withoutPause{LeaseStore: w.store}
+		w.put(5, 5)
+		start := func() (stop func()) {
+			p, err := changefeed.New(w.feed, store, w.got, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() { ended <- p.Run(ctx) }()
+			time.Sleep(time.Minute)
+			return func() {
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		for _, atStart := range []bool{false, true} {
+			store.hidden.Store(atStart)
+			stop := start()
+			store.hidden.Store(true)
+			time.Sleep(time.Minute)
+			stop()
+			if n := w.got.count(); n != 0 {
+				t.Errorf("hidden at the start: %t: %d deliveries in the pause", atStart, n)
+			}
+		}
+		store.hidden.Store(false)
+		stop := start()
+		if err := w.operator().Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, time.Minute, "delivered", func() bool { return w.got.count() == 5 })
+		if err := w.operator().Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		store.hidden.Store(true)
+		w.put(5, 5)
+		time.Sleep(time.Minute)
+		if n := w.got.count(); n != 5 {
+			t.Errorf("%d deliveries in the second pause", n-5)
+		}
+		stop()
 	})
 }
 

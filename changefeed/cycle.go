@@ -2,6 +2,7 @@ package changefeed
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 )
@@ -29,6 +30,7 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	if done, err := r.initialize(ctx, seen); !done {
 		return 0, err
 	}
+	seen.paused = r.paused(ctx, seen)
 	r.forwardRequests(seen)
 	r.completeSplits(ctx, seen)
 	tiling := inspectTiling(r.opts.Scope, seen.leases)
@@ -55,6 +57,23 @@ func (r *run) cycle(ctx context.Context) (time.Duration, error) {
 	r.presence.updateHeartbeat(ctx, seen, now, len(r.workers.all()) > 0, view.spare(), r.interval.changing(now))
 	settled := len(view.leases) == len(seen.leases) && len(tiling.gaps) == 0 && !seen.paused
 	return r.interval.next(seen, &r.lister.etags, settled && view.alone()), nil
+}
+
+// paused reports whether all hosts are paused. A listing without the record of the pause may come from a delayed
+// replica, so at the start and at the end of a pause the store must deny that there is one. A write is not answered
+// by such a replica: with the ETag of another record it fails in one way if there is a pause, and in another if not.
+func (r *run) paused(ctx context.Context, seen listing) bool {
+	r.unpaused = r.unpaused && !seen.paused
+	if seen.paused || r.unpaused || seen.info == nil {
+		return seen.paused
+	}
+	pause := pauseRecord(r.ids, r.opts.Now())
+	pause.ETag = seen.info.ETag
+	_, err := r.store.Replace(ctx, pause)
+	if r.unpaused = errors.Is(err, ErrNotFound); !r.unpaused && !errors.Is(err, ErrETagMismatch) {
+		r.reportError("", "check the pause of all leases", err)
+	}
+	return !r.unpaused
 }
 
 // forwardRequests applies a pause of all hosts, and makes workers check requests that

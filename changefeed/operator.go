@@ -90,11 +90,15 @@ func (o *Operator) Pause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	body := mustMarshal(map[string]string{"id": ids.pause(), "timestamp": o.opts.Now().UTC().Format(timestampFormat)})
-	if _, err := o.store.Create(ctx, Record{ID: ids.pause(), Body: body}); err != nil && !errors.Is(err, ErrExists) {
+	if _, err := o.store.Create(ctx, pauseRecord(ids, o.opts.Now())); err != nil && !errors.Is(err, ErrExists) {
 		return fmt.Errorf("pause: %w", err)
 	}
 	return nil
+}
+
+// pauseRecord returns the record that exists while all hosts are paused.
+func pauseRecord(ids recordIDs, at time.Time) Record {
+	return Record{ID: ids.pause(), Body: mustMarshal(map[string]string{"id": ids.pause(), "timestamp": at.UTC().Format(timestampFormat)})}
 }
 
 // Resume ends Pause. Without a pause it does nothing.

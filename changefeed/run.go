@@ -27,6 +27,7 @@ type run struct {
 	again      bool // it replaces a run whose container was deleted
 	// initializes is set once this run has decided the first leases: it creates them.
 	initializes bool
+	unpaused    bool // no pause of all hosts was listed since the store denied that there is one
 }
 
 func newRun(given *env) *run {
