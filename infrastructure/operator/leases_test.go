@@ -516,7 +516,7 @@ func TestReplayEndsWhenItsKeyIsParked(t *testing.T) {
 		progress := park
 		if sent == 0 {
 			park(0)
-			progress = nil
+			progress = func(int) {}
 		}
 		err := o.SendKey(t.Context(), &KeyReplay{Key: "k", Messages: make([]relay.Message, 3*keyBatch)}, progress)
 		if !fault.Is(err, fault.Conflict) || p.sent != sent*keyBatch {

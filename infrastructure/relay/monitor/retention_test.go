@@ -36,7 +36,7 @@ func TestAbsenceLongerThanEventTTLIsReported(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger), time.Minute)
+			startProcessor(t, feed, leases, m.Absences(ttl, time.Now, logger), 2*ttl)
 			time.Sleep(c.away)
 			if c.rewound {
 				if err := changefeed.NewOperator(feed, leases, &changefeed.OperatorOptions{}).Restart(t.Context()); err != nil {
