@@ -208,7 +208,8 @@ func (e *Explorer) resubmit(ctx context.Context, o *page.Order) error {
 	var others []*azservicebus.ReceivedMessage
 	for wanted == nil && len(others) < searched {
 		wait, cancel := context.WithTimeout(ctx, receiveWait)
-		batch, err := receiver.ReceiveMessages(wait, 50, nil)
+		// One, because with credit left the receiver would lock an abandoned message again.
+		batch, err := receiver.ReceiveMessages(wait, 1, nil)
 		cancel()
 		if len(batch) == 0 {
 			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -246,11 +247,14 @@ func (e *Explorer) sendCopy(ctx context.Context, path string, of *azservicebus.R
 	properties := maps.Clone(of.ApplicationProperties)
 	delete(properties, "DeadLetterReason")
 	delete(properties, "DeadLetterErrorDescription")
-	id := v.Get("id")
+	id, body := v.Get("id"), []byte(v.Get("body"))
+	if strings.ReplaceAll(string(body), "\r\n", "\n") == pretty(of.Body) { // as it was shown; browsers send such line ends
+		body = of.Body
+	}
 	return e.put(ctx, destination(path), &azservicebus.Message{
 		MessageID: &id, SessionID: of.SessionID, PartitionKey: of.PartitionKey, Subject: of.Subject, ContentType: of.ContentType,
 		CorrelationID: of.CorrelationID, ReplyTo: of.ReplyTo, ReplyToSessionID: of.ReplyToSessionID, To: of.To,
-		ApplicationProperties: properties, Body: []byte(v.Get("body")),
+		ApplicationProperties: properties, Body: body,
 	})
 }
 
