@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"feedbox/infrastructure/consumer"
 )
@@ -89,6 +90,20 @@ func TestReasonOfADeadLetterIsShort(t *testing.T) {
 		letter, ok := errors.AsType[*consumer.DeadLetterError](consumer.DeadLetter(text, nil))
 		if !ok || letter.Reason != text[:min(len(text), 1024)] {
 			t.Errorf("a reason of %d bytes has %d", len(text), len(letter.Reason))
+		}
+	}
+}
+
+// AMQP has no text that ends within a letter, so the event could not be dead-lettered.
+func TestReasonOfADeadLetterEndsWithALetter(t *testing.T) {
+	t.Parallel()
+	for lead := range 4 {
+		text := strings.Repeat("x", lead) + strings.Repeat("€", 2000)
+		letter := consumer.DeadLetterError{Reason: text, Err: errors.New(text)}
+		for name, got := range map[string]string{"reason": letter.Code(), "description": letter.Description()} {
+			if !utf8.ValidString(got) || !strings.HasPrefix(text, got) || len(got) > 1024 || len(got) < 1022 {
+				t.Errorf("the %s after %d bytes has %d, the last ones %q", name, lead, len(got), got[max(0, len(got)-3):])
+			}
 		}
 	}
 }

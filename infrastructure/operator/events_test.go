@@ -44,6 +44,9 @@ func (l *listing) Recent(_ context.Context, q relay.RecentQuery) (page relay.Rec
 		return page, err
 	}
 	for after--; after >= 0 && len(page.Events) < q.Limit; after-- {
+		if l.stored[after].StoredAt.Before(q.From) {
+			return page, nil
+		}
 		page.Events, page.Back = append(page.Events, l.stored[after]), l.stored[after].StoredAt
 		l.read++
 	}

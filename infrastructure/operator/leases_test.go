@@ -356,39 +356,43 @@ func TestDoctorDistinguishesAnUnmeasuredLagFromNone(t *testing.T) {
 
 // Events of a container that was removed from the configuration too early are not sent.
 func TestDoctorReportsFormerContainersWithUnsentEvents(t *testing.T) {
-	o := newSharedStore(t)
-	orders := newSharedStore(t)
-	feed := memfeed.New(nil)
-	feed.Put(memfeed.Document{Key: "k", ID: "e"})
-	of := func(entry string) (*changefeed.Operator, error) {
-		if entry != "orders/orders-leases/orders-parked" {
-			return nil, fmt.Errorf("%s: %w", entry, changefeed.ErrNotFound)
+	synctest.Test(t, func(t *testing.T) {
+		o := newSharedStore(t)
+		orders := newSharedStore(t)
+		feed := memfeed.New(nil)
+		feed.Put(memfeed.Document{Key: "k", ID: "e"})
+		of := func(entry string) (*changefeed.Operator, error) {
+			if entry != "orders/orders-leases/orders-parked" {
+				return nil, fmt.Errorf("%s: %w", entry, changefeed.ErrNotFound)
+			}
+			return changefeed.NewOperator(feed, orders.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"}), nil
 		}
-		return changefeed.NewOperator(feed, orders.store.Leases, &changefeed.OperatorOptions{Processor: "feedbox"}), nil
-	}
-	o.store.LeasesOf = of
-	if err := errors.Join(o.store.Claim(t.Context(), "feedbox"), o.store.RecordOthers(t.Context(), []string{"orders/orders-leases/orders-parked", "deleted/l/p"})); err != nil {
-		t.Fatal(err)
-	}
-	want := func(when, wanted string) {
-		t.Helper()
-		if got := texts(o.examineFormer(t.Context())); got != wanted {
-			t.Errorf("%s: %q, want %q", when, got, wanted)
+		o.store.LeasesOf = of
+		if err := errors.Join(o.store.Claim(t.Context(), "feedbox"), o.store.RecordOthers(t.Context(), []string{"orders/orders-leases/orders-parked", "deleted/l/p"})); err != nil {
+			t.Fatal(err)
 		}
-	}
-	want("without leases", "")
-	addLease(t, orders, "", "FF", "", "")
-	const warning = "former containers warning: orders: 1 transactions behind, and no relay of this processor reads it; add orders/orders-leases/orders-parked to FEEDBOX_RELAY_CONTAINERS until its events are sent; if another processor sends them, or they are not needed, delete the leases of this one"
-	want("removed", warning)
-	o.cfg.More = []string{"orders/orders-leases/orders-parked"}
-	want("configured", "")
-	o.cfg.More = nil
-	orders = newSharedStore(t)
-	addLease(t, orders, "", "FF", "relay-2", `"expiry":"20000"`)
-	want("read by relays with another configuration", "")
-	o.store.LeasesOf = func(string) (*changefeed.Operator, error) { return nil, errors.New("no reply") }
-	const remedy = "let this identity read it, or ignore this if its events were sent before it was removed"
-	want("silent", "former containers unknown: orders: no reply; "+remedy+"\nformer containers unknown: deleted: no reply; "+remedy)
+		want := func(when, wanted string) {
+			t.Helper()
+			if got := texts(o.examineFormer(t.Context())); got != wanted {
+				t.Errorf("%s: %q, want %q", when, got, wanted)
+			}
+		}
+		want("without leases", "")
+		addLease(t, orders, "", "FF", "", "")
+		const warning = "former containers warning: orders: 1 transactions behind, and no relay of this processor reads it; add orders/orders-leases/orders-parked to FEEDBOX_RELAY_CONTAINERS until its events are sent; if another processor sends them, or they are not needed, delete the leases of this one"
+		want("removed", warning)
+		o.cfg.More = []string{"orders/orders-leases/orders-parked"}
+		want("configured", "")
+		o.cfg.More = nil
+		orders = newSharedStore(t)
+		addLease(t, orders, "", "FF", "relay-2", `"expiry":"20000"`)
+		want("read by relays with another configuration", "")
+		time.Sleep(time.Minute)
+		want("whose relay was killed", warning)
+		o.store.LeasesOf = func(string) (*changefeed.Operator, error) { return nil, errors.New("no reply") }
+		const remedy = "let this identity read it, or ignore this if its events were sent before it was removed"
+		want("silent", "former containers unknown: orders: no reply; "+remedy+"\nformer containers unknown: deleted: no reply; "+remedy)
+	})
 }
 
 func isShardsError(err error) bool {

@@ -494,7 +494,10 @@ func TestSignInReturnsOnlyToThePage(t *testing.T) {
 
 // people authenticates the readers ann and bea by a key in the form NAME-key. The test can revoke
 // the keys of one of them.
-type people struct{ revoked atomic.Value }
+type people struct {
+	revoked atomic.Value
+	down    atomic.Bool // no credential can be judged
+}
 
 func (p *people) Authenticate(_ context.Context, r *http.Request) (auth.Principal, error) {
 	name, ok := strings.CutSuffix(r.Header.Get(auth.HeaderAPIKey), "-key")
@@ -503,6 +506,8 @@ func (p *people) Authenticate(_ context.Context, r *http.Request) (auth.Principa
 		return auth.Principal{}, auth.ErrNoCredential
 	case !ok || p.revoked.Load() == name:
 		return auth.Principal{}, auth.ErrBadCredential
+	case p.down.Load():
+		return auth.Principal{}, errors.New("the identity provider does not answer")
 	}
 	return auth.Principal{ID: name, ReadsAll: true, WritesAll: true}, nil
 }
@@ -644,6 +649,21 @@ func TestPersonMayRunAsManyActsAsAreFree(t *testing.T) {
 		}
 		if status != http.StatusTooManyRequests || time.Now().After(deadline) {
 			t.Fatalf("after the others have ended: %d %s", status, body)
+		}
+	}
+}
+
+// The form for sign-in that anyone may request is kept. It must not replace the one that names the fault.
+func TestWrongCredentialIsReportedToItsSender(t *testing.T) {
+	s := newSite(t, func(o *page.Options) { o.Auth = &people{} })
+	token := s.tokenFor(t, s.Client()) // shows the form
+	for range 2 {
+		status, body := s.as(t, s.Client(), "/ops/sign-in", url.Values{"credential": {"guess"}, "token": {token}})
+		if status != http.StatusUnauthorized || !strings.Contains(body, `role="alert"`) {
+			t.Errorf("a wrong credential: %d without a fault in %s", status, body)
+		}
+		if status, body := s.get(t, "/ops/"); status != http.StatusUnauthorized || strings.Contains(body, `role="alert"`) {
+			t.Errorf("no credential: %d with a fault in %s", status, body)
 		}
 	}
 }

@@ -274,6 +274,27 @@ func TestPackedEventIsTheSameAsOneSentAlone(t *testing.T) {
 	}
 }
 
+// A longer id cannot be encoded, and the client closes the connection of all keys then.
+func TestPackedMessageHasAnIDOfTheProtocol(t *testing.T) {
+	t.Parallel()
+	for length := textLimit - len(packedID) - 1; length <= textLimit; length++ {
+		b, publish := packed(t, PublisherOptions{}, nil)
+		all := inSlot(3, 2, 2)
+		all[0].Messages[0].ID = strings.Repeat("x", length)
+		failed := publish(all)
+		sent := 0
+		for n, events := range b.events() {
+			sent += len(events)
+			if id := b.sent[n].MessageId; len(id) > textLimit {
+				t.Errorf("an event id of %d bytes: the message id has %d", length, len(id))
+			}
+		}
+		if failed != nil || sent != 4 {
+			t.Errorf("an event id of %d bytes: %d of 4 events sent, %v", length, sent, failed)
+		}
+	}
+}
+
 // The broker answers at random. Each key has events in one unconfirmed message, its events are sent in order and
 // none twice, and a failure has no effect on keys of other messages.
 func TestPackedMessagesKeepTheRulesOfKeys(t *testing.T) {

@@ -48,6 +48,7 @@ type peer struct {
 	silent    func(connection, method int) bool
 	mechanism string       // of the login, five letters; default PLAIN
 	deliver   bool         // an event to each consumer
+	further   int          // events after that one, whatever the prefetch
 	cancel    func()       // cancels the last subscription
 	noQueue   atomic.Bool  // messages are returned
 	acked     atomic.Int32 // events
@@ -154,8 +155,8 @@ func (c *peerConn) reply(channel uint16, method int, arguments []byte) {
 		tag = tag[:1+tag[0]]
 		c.method(channel, 60<<16|21, tag...)
 		c.peer.cancel = func() { c.method(channel, basicCancel, append(bytes.Clone(tag), 1)...) }
-		if c.peer.deliver {
-			c.content(channel, basicDeliver, append(tag, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0)...)
+		for n := 1; c.peer.deliver && n <= 1+c.peer.further; n++ {
+			c.content(channel, basicDeliver, append(bytes.Clone(tag), 0, 0, 0, 0, 0, 0, 0, byte(n), 0, 0, 0)...)
 		}
 	case basicAck:
 		c.peer.acked.Add(1)
@@ -435,6 +436,39 @@ func TestHandlerEndsWithItsChannel(t *testing.T) {
 		if len(causes) != 2 || !errors.Is(causes[0], consumer.ErrLockLost) || !errors.Is(causes[1], consumer.ErrDrainTimeout) {
 			t.Errorf("handlers ended because of %v, want the lost lock, and then the drain", causes)
 		}
+	})
+}
+
+// The broker redelivers them on the next channel.
+func TestMessagesOfALostChannelAreNotTakenUp(t *testing.T) {
+	inSilence(t, nil, func(t *testing.T, p *peer, client *Client) {
+		p.deliver, p.further = true, 1
+		var lost atomic.Bool
+		var handled atomic.Int32
+		c, err := NewConsumer(client, Group{Name: "billing", Queues: 1}, func(ctx context.Context, _ *consumer.Event) error {
+			if !lost.Load() {
+				<-ctx.Done() // so that the other message waits
+				return ctx.Err()
+			}
+			handled.Add(1)
+			return nil
+		}, &ConsumerOptions{Prefetch: 1, Options: consumer.Options{Logger: slog.New(slog.DiscardHandler)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		stopped := make(chan struct{})
+		go func() { _ = c.Run(ctx); close(stopped) }()
+		time.Sleep(time.Minute)
+		lost.Store(true)
+		client.shared.Current().socket.abort()
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if n := handled.Load(); n != 2 {
+			t.Errorf("%d messages handled on the second channel, which had 2", n)
+		}
+		cancel()
+		<-stopped
 	})
 }
 

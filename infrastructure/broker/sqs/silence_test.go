@@ -23,6 +23,7 @@ import (
 	"feedbox/application/relay"
 	"feedbox/infrastructure/broker/sqs"
 	"feedbox/infrastructure/consumer"
+	"feedbox/infrastructure/relay/relayport"
 	"feedbox/tests/servers"
 )
 
@@ -398,6 +399,117 @@ func TestDeadLetterOfTheMaximumSizeIsStored(t *testing.T) {
 		}
 	})
 }
+
+// Only a dead letter that SQS refuses is stored without its reason. After an outage it can be stored with it.
+func TestThrottledDeadLetterKeepsItsReason(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sends := 0 // of one key
+		var reasons []string
+		service := operations{
+			"ReceiveMessage": giving(1),
+			"GetQueueAttributes": func(*http.Request) (any, error) {
+				return map[string]any{"Attributes": map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:1:dead.fifo"}`}}, nil
+			},
+			"GetQueueUrl": func(*http.Request) (any, error) {
+				return map[string]any{"QueueUrl": "http://sqs.example/1/dead.fifo"}, nil
+			},
+			"SendMessage": func(r *http.Request) (any, error) {
+				if sends++; sends <= 3 { // the client repeats it twice
+					return map[string]any{"__type": "com.amazonaws.sqs#RequestThrottled", "message": "too many requests"}, nil
+				}
+				var sent struct {
+					MessageBody       string
+					MessageAttributes map[string]struct{ StringValue string }
+				}
+				err := json.NewDecoder(r.Body).Decode(&sent)
+				reasons = append(reasons, sent.MessageAttributes[sqs.AttributeDeadLetterReason].StringValue)
+				return map[string]any{"MessageId": "m", "MD5OfMessageBody": fmt.Sprintf("%x", md5.Sum([]byte(sent.MessageBody)))}, err
+			},
+		}
+		runFor(t, service, time.Hour, &sqs.ConsumerOptions{Receivers: 1}, func(context.Context, *consumer.Event) error {
+			return consumer.DeadLetter("broken", errors.New("cannot be handled"))
+		})
+		if len(reasons) != 1 || reasons[0] != "broken: cannot be handled" {
+			t.Errorf("dead letters with the reasons %q after %d requests", reasons, sends)
+		}
+	})
+}
+
+// oneLetter is a service with one dead letter, of another producer, which sets no attributes. It records the names of
+// the queues that were looked up, and the attributes of the message that was sent.
+func oneLetter(requested *[]string, sent *map[string]struct{ StringValue string }) operations {
+	receives := 0
+	return operations{
+		"GetQueueAttributes": func(*http.Request) (any, error) {
+			return map[string]any{"Attributes": map[string]string{"RedrivePolicy": `{"deadLetterTargetArn":"arn:aws:sqs:eu-west-1:1:dead.fifo"}`}}, nil
+		},
+		"GetQueueUrl": func(r *http.Request) (any, error) {
+			var of struct{ QueueName string }
+			err := json.NewDecoder(r.Body).Decode(&of)
+			*requested = append(*requested, of.QueueName)
+			return map[string]any{"QueueUrl": "http://sqs.example/1/" + of.QueueName}, err
+		},
+		"ReceiveMessage": func(*http.Request) (any, error) {
+			if receives++; receives > 1 {
+				return map[string]any{}, nil
+			}
+			return map[string]any{"Messages": []any{message("key", "event-1", "{}")}}, nil
+		},
+		"SendMessage": func(r *http.Request) (any, error) {
+			var of struct {
+				MessageAttributes map[string]struct{ StringValue string }
+			}
+			err := json.NewDecoder(r.Body).Decode(&of)
+			*sent = of.MessageAttributes
+			return map[string]any{"MessageId": "m", "MD5OfMessageBody": fmt.Sprintf("%x", md5.Sum([]byte("{}")))}, err
+		},
+	}
+}
+
+// The deduplication id of a resubmission is another one, and the inbox knows the event by its own.
+func TestResubmittedLetterWithoutAttributesKeepsTheIDOfItsEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var requested []string
+		var sent map[string]struct{ StringValue string }
+		d := sqs.NewDeadLetters(client("http://sqs.example", oneLetter(&requested, &sent)), "http://sqs.example/1/q.fifo")
+		claim, err := d.Claim(t.Context(), "q.fifo", []string{"event-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer claim.Release(t.Context())
+		err = claim.Resubmit(t.Context(), "event-1", relayport.Resubmission{ID: "again"})
+		if id := sent["cloudEvents_id"].StringValue; err != nil || id != "event-1" {
+			t.Errorf("sent with the event id %q, %v", id, err)
+		}
+	})
+}
+
+// One name may be the end of another.
+func TestDeadLettersOfATopicAreThoseOfTheQueueWithTheName(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		subscribed := roundTrip(func(r *http.Request) (*http.Response, error) {
+			const member = `<member><Endpoint>arn:aws:sqs:eu-west-1:1:%s</Endpoint></member>`
+			answer := `<ListSubscriptionsByTopicResponse><ListSubscriptionsByTopicResult><Subscriptions>` + fmt.Sprintf(member+member, "new-orders.fifo", "orders.fifo") +
+				`</Subscriptions></ListSubscriptionsByTopicResult></ListSubscriptionsByTopicResponse>`
+			return &http.Response{StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"text/xml"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: r}, nil
+		})
+		var requested []string
+		var sent map[string]struct{ StringValue string }
+		d := sqs.NewTopicDeadLetters(topicClient("http://sns.example", &http.Client{Transport: subscribed}), client("http://sqs.example", oneLetter(&requested, &sent)), "arn:aws:sns:eu-west-1:1:t.fifo")
+		claim, err := d.Claim(t.Context(), "orders.fifo", []string{"event-1"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		claim.Release(t.Context())
+		if want := []string{"orders.fifo", "dead.fifo"}; !slices.Equal(requested, want) {
+			t.Errorf("the queues %q were looked up, want %q", requested, want)
+		}
+	})
+}
+
+type roundTrip func(r *http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // operations is a service by the names of its operations. Others have an empty answer.
 type operations map[string]func(*http.Request) (any, error)

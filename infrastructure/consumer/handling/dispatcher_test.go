@@ -281,6 +281,24 @@ func TestOnlyDeliveriesToAHandlerCountTowardsTheLimit(t *testing.T) {
 	}
 }
 
+// The process lives, and knows the result of each attempt. The limit is for events whose processes died.
+func TestRetriesOfOneDeliverySpendNoDeliveriesOfTheLimit(t *testing.T) {
+	calls := 0
+	run(t, consumer.Options{Attempts: -1}, func(context.Context, *consumer.Event) error {
+		if calls++; calls < 20 {
+			return errors.New("not now")
+		}
+		return nil
+	}, func(d *broker) {
+		d.dispatcher.LimitDeliveries(3)
+		d.deliver("a", 1)
+		d.want(t, "dead letters", &d.deadLetters, time.Hour)
+		if calls != 20 {
+			t.Errorf("%d attempts, want 19 that fail and one", calls)
+		}
+	})
+}
+
 // During an outage of the handler the broker closes the channel again and again, such as RabbitMQ after each
 // consumer_timeout. An error of Unavailable is a result of the delivery, and says nothing about the event.
 func TestUnavailableHandlerSpendsNoDeliveriesOfTheLimit(t *testing.T) {
@@ -355,6 +373,31 @@ func TestRedeliveryAfterAFailedHandlerReadsTheMark(t *testing.T) {
 		d.reconnect()
 		d.deliver("a", 1, 2, 3)
 		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 abandoned", "a1 dropped", "a2 dropped", "a3 handled")
+		d.want(t, "handled", &d.handled, 0, "a1", "a3")
+	})
+}
+
+// The handler that held the key succeeds after the loss of its lock, and records an earlier mark than that of the
+// other process.
+func TestRedeliveryAfterALateHandlerReadsTheMark(t *testing.T) {
+	inbox := consumer.NewMemoryInbox(0)
+	run(t, consumer.Options{Inbox: inbox}, func(_ context.Context, e *consumer.Event) error {
+		if e.ID == "a1" {
+			time.Sleep(5 * time.Second) // ignores ctx
+		}
+		return nil
+	}, func(d *broker) {
+		d.deliver("a", 1)
+		time.Sleep(time.Second)
+		d.loseLocks(consumer.ErrLockLost)
+		for n := range int64(2) { // another process handles a1 and a2, and ends before a2 is settled
+			if err := inbox.Record(t.Context(), "a", consumer.Mark{Sequence: n + 1, EventID: fmt.Sprint("a", n+1)}); err != nil {
+				t.Error(err)
+			}
+		}
+		d.reconnect()
+		d.deliver("a", 2, 3)
+		d.want(t, "outcomes", &d.outcomes, time.Minute, "a1 handled", "a2 dropped", "a3 handled")
 		d.want(t, "handled", &d.handled, 0, "a1", "a3")
 	})
 }

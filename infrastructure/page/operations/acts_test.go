@@ -217,6 +217,45 @@ func TestEditReplacesTheVersionOfItsPreviewOnly(t *testing.T) {
 	}
 }
 
+// A view within the second in which tabs share a read must not show the state before the act.
+func TestTimelineAfterARetryIsReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := relay.Gate{Key: "k", Events: 3, Version: "1"}
+		port := &acting{fake: &fake{}, after: []relay.Gate{gate, gate}} // of the preview and the confirmation
+		p, err := page.New(&page.Options{Sections: operations.New(operations.Options{Port: port}).Sections(), Actions: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		request := func(r *http.Request) *httptest.ResponseRecorder {
+			reply := httptest.NewRecorder()
+			p.ServeHTTP(reply, r)
+			return reply
+		}
+		view := func(path string) string {
+			return request(httptest.NewRequest(http.MethodGet, "http://localhost"+path, nil)).Body.String()
+		}
+		entries := func(action string) []operator.Entry {
+			return []operator.Entry{{Message: relay.Message{ID: "e1", Key: "k", Action: action}, Status: operator.StatusWaiting}}
+		}
+		port.entries = entries("Former")
+		if body := view("/life/k"); !strings.Contains(body, "Former") {
+			t.Fatalf("the timeline is %s", body)
+		}
+		port.entries = entries("Later")
+		if body := view("/life/k"); !strings.Contains(body, "Former") {
+			t.Fatalf("two views at a time do not share a read: %s", body)
+		}
+		const retry = "/parked/retry?key=k"
+		if confirmed := request(confirmation(retry, view(retry))); confirmed.Code != http.StatusSeeOther {
+			t.Fatalf("%d %s", confirmed.Code, confirmed.Body)
+		}
+		if body := view("/life/k"); !strings.Contains(body, "Later") {
+			t.Error("the timeline shows the state before the retry")
+		}
+	})
+}
+
 // A relay refuses such a retry.
 func TestRetryFromTheStoreNeedsAllEventsInTheStore(t *testing.T) {
 	for _, gone := range [][]string{nil, {"e2"}} {

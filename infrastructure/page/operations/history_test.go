@@ -100,6 +100,21 @@ func TestScrapeSumsUpProcesses(t *testing.T) {
 	}
 }
 
+// A process that does not reach the store is not hidden by one that does.
+func TestDependencyIsDownIfAnyProcessReportsIt(t *testing.T) {
+	relays := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		up := map[string]int{"/a": 1, "/b": 0}[r.URL.Path]
+		_, _ = fmt.Fprintf(w, "# TYPE outbox_dependency_up gauge\noutbox_dependency_up{dependency=\"cosmos\"} %d\noutbox_dependency_up{dependency=\"serviceBus\"} 1\n", up)
+	}))
+	defer relays.Close()
+	for _, order := range [][]string{{"/a", "/b"}, {"/b", "/a"}} {
+		found, err := scrape(t.Context(), relays.Client(), []string{relays.URL + order[0], relays.URL + order[1]}, "")
+		if err != nil || found.up["cosmos"] || !found.up["serviceBus"] {
+			t.Errorf("%v: %v, %v; want the store down", order, found.up, err)
+		}
+	}
+}
+
 // The counters of one process say nothing about those of another, and the lag of one not the lag of all.
 func TestFiguresOfSomeProcessesAreNotThoseOfAll(t *testing.T) {
 	var away atomic.Value

@@ -326,3 +326,53 @@ func TestThrottledCommitIsRepeated(t *testing.T) {
 		})
 	}
 }
+
+// lossyServer stores documents, and loses the reply to the first commit: it answers with a code.
+type lossyServer struct {
+	pb.UnimplementedFirestoreServer
+	code codes.Code
+
+	mu     sync.Mutex // guards stored
+	stored map[string]*pb.Document
+}
+
+func (s *lossyServer) BatchGetDocuments(r *pb.BatchGetDocumentsRequest, reply pb.Firestore_BatchGetDocumentsServer) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, name := range r.GetDocuments() {
+		if d := s.stored[name]; d != nil {
+			if err := reply.Send(&pb.BatchGetDocumentsResponse{Result: &pb.BatchGetDocumentsResponse_Found{Found: d}}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *lossyServer) Commit(_ context.Context, r *pb.CommitRequest) (*pb.CommitResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stored != nil {
+		return nil, status.Error(codes.AlreadyExists, "the document exists")
+	}
+	s.stored = map[string]*pb.Document{}
+	for _, w := range r.GetWrites() {
+		d := w.GetUpdate()
+		d.CreateTime, d.UpdateTime = timestamppb.Now(), timestamppb.Now()
+		s.stored[d.GetName()] = d
+	}
+	return nil, status.Error(s.code, "the stream has ended")
+}
+
+// A commit whose reply is lost ends with one of several codes. Its repetition finds its own records.
+func TestCommitWithALostReplyIsNoConflict(t *testing.T) {
+	for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Internal, codes.Unknown} {
+		t.Run(code.String(), func(t *testing.T) {
+			withServer(t, &lossyServer{code: code}, func(t *testing.T, db *DB) {
+				if _, err := recordstoretest.Baskets(t, Records{DB: db}, nil).Create(t.Context(), recordstoretest.Opening("")); err != nil {
+					t.Errorf("a stored commit was reported as %v", err)
+				}
+			})
+		})
+	}
+}

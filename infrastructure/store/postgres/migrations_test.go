@@ -17,7 +17,9 @@ import (
 	"feedbox/application/command"
 	"feedbox/application/relay"
 	"feedbox/changefeed"
+	"feedbox/infrastructure/operator"
 	"feedbox/infrastructure/store/postgres"
+	"feedbox/infrastructure/store/postgres/doctor"
 	"feedbox/infrastructure/store/recordstore"
 	"feedbox/infrastructure/store/recordstore/parked"
 	"feedbox/infrastructure/store/recordstore/recordstoretest"
@@ -221,6 +223,40 @@ func TestEachProcessNeedsExactlyTheRightsOfItsRole(t *testing.T) {
 	}
 	if _, err := (postgres.Leases{DB: as["api"]}).List(t.Context(), ""); err == nil {
 		t.Error("the API reads leases")
+	}
+}
+
+// A role that lacks a right cannot work, whatever else it has.
+func TestDoctorReportsLackingRightsBeforeNeedlessOnes(t *testing.T) {
+	owner, as := withRoles(t)
+	_, err := owner.Exec(t.Context(), postgres.Roles("feedbox"))
+	must(t, err)
+	examine := func() (found operator.Finding) {
+		doctor.Doctor{DB: as["relay"]}.Examine(operator.ProcessRelay, func(e operator.Examination) bool {
+			for _, f := range e(t.Context()) {
+				if f.Check == "rights" {
+					found = f
+				}
+			}
+			return true
+		})
+		return found
+	}
+	if f := examine(); f.Status != operator.FindingOK {
+		t.Errorf("the rights of the script: %+v", f)
+	}
+	for _, step := range []struct {
+		change, next string
+		want         operator.FindingStatus
+	}{
+		{`GRANT TRUNCATE ON leases TO feedbox_relay`, "feedbox migrate --print-roles", operator.FindingWarning},
+		{`REVOKE DELETE ON parked FROM feedbox_relay`, "GRANT DELETE ON ", operator.FindingFailed},
+	} {
+		_, err := owner.Exec(t.Context(), step.change)
+		must(t, err)
+		if f := examine(); f.Status != step.want || !strings.Contains(f.Next, step.next) {
+			t.Errorf("after %s: %+v, want %s", step.change, f, step.want)
+		}
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/go-amqp"
+
 	"feedbox/infrastructure/consumer"
 )
 
@@ -50,5 +52,27 @@ func TestEventBeforeEvictionKeepsTheSession(t *testing.T) {
 	p.addIdle(third)
 	if !evicted(first) || evicted(third) {
 		t.Error("want the first session evicted, which has been idle for longest")
+	}
+}
+
+// Names of Service Bus are the same in any case. A letter that was sent again must not be dropped by its own
+// subscription.
+func TestResubmissionNamesItsSubscriptionInAnyCase(t *testing.T) {
+	for to, want := range map[string]struct {
+		resubmission string
+		foreign      bool
+	}{
+		"contacts/Subscriptions/billing": {resubmission: "again"},
+		"Contacts/Subscriptions/Billing": {resubmission: "again"},
+		"CONTACTS/Subscriptions/mail":    {foreign: true},
+		"orders/Subscriptions/billing":   {},
+	} {
+		source := Subscription("contacts", "billing")
+		e := newEvent(source, "k", &amqp.Message{ApplicationProperties: map[string]any{
+			consumer.PropertyResubmission: "again", consumer.PropertyEventID: "e1", consumer.PropertyResubmittedTo: to,
+		}})
+		if foreign := isForOtherSubscription(source, e); e.Resubmission != want.resubmission || foreign != want.foreign || e.ID != "e1" {
+			t.Errorf("sent again to %s: resubmission %q of event %q, foreign %t; want %+v", to, e.Resubmission, e.ID, foreign, want)
+		}
 	}
 }
