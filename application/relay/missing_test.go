@@ -122,6 +122,10 @@ func TestRetentionLevels(t *testing.T) {
 			t.Errorf("%v is %v, want %v", age, got, want)
 		}
 	}
+	// feedbox lag -o json has these texts.
+	if got := fmt.Sprint(relay.Safe, relay.Warning, relay.Critical); got != "safe warning critical" {
+		t.Errorf("the levels are %s", got)
+	}
 	if got := relay.LevelOf(1e18, -1); got != relay.Safe {
 		t.Errorf("without expiry %v, want safe", got)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -468,5 +469,23 @@ func TestNewPublisherRequiresAClientAndATopic(t *testing.T) {
 	}
 	if _, err := NewTopics(&Client{}, "contacts", map[string]string{"Moved": ""}, nil); err == nil {
 		t.Error("NewTopics accepts an empty topic of an action")
+	}
+}
+
+// What a publisher of the relay reports goes to the log of the relay.
+func TestPublisherOfTheRelayHasItsLog(t *testing.T) {
+	broker, err := NewRelayBroker(&Client{}, &RelayBrokerOptions{Topic: "contacts"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	opened, err := broker.Open(log, func(context.Context, relay.BatchReport) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for topic, p := range opened.(*Topics).byName {
+		if p.opts.Logger != log {
+			t.Errorf("the publisher of %s has another log", topic)
+		}
 	}
 }

@@ -28,6 +28,20 @@ func TestMissingParkedEventsAreLoggedAsError(t *testing.T) {
 	}
 }
 
+// The log names the shard that is away only if there are several.
+func TestPauseOfAShardNamesIt(t *testing.T) {
+	for shard, want := range map[string]string{
+		"":  `level=WARN msg="publishing paused: broker unavailable" until=1970-01-01T00:00:09.000Z class=outage reason=unknown error=away`,
+		"b": `level=WARN msg="publishing paused: broker unavailable" shard=b until=1970-01-01T00:00:09.000Z class=outage reason=unknown error=away`,
+	} {
+		var log bytes.Buffer
+		RelayLog(slog.New(slog.NewTextHandler(&log, nil))).Paused(t.Context(), relay.Pause{Until: time.Unix(9, 0).UTC(), Err: errors.New("away"), Shard: shard})
+		if _, got, _ := strings.Cut(strings.TrimSpace(log.String()), " "); got != want {
+			t.Errorf("shard %q: %s, want %s", shard, got, want)
+		}
+	}
+}
+
 // What a check of the feed or of the leases finds does not pass by itself: it is an
 // error, and says what to do. An operation on the lease store is tried again: a warning.
 func TestFindingsOfChecksAreErrorsWithAdvice(t *testing.T) {
