@@ -318,6 +318,10 @@ func TestCheckpointIsTokenOfLastPage(t *testing.T) {
 		if l := f.keeper.snapshot(); l.Continuation != "3" || l.LSN != 8 || l.ChangeTime != 80 {
 			t.Errorf("checkpoint %q, LSN %d of %d; want 3, LSN 8 of 80", l.Continuation, l.LSN, l.ChangeTime)
 		}
+		f.progress([]*page{{token: "4"}})
+		if l := f.keeper.snapshot(); l.Continuation != "4" || l.LSN != 8 || l.ChangeTime != 80 {
+			t.Errorf("after an empty page: checkpoint %q, LSN %d of %d; want 4, LSN 8 of 80", l.Continuation, l.LSN, l.ChangeTime)
+		}
 	})
 }
 

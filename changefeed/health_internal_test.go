@@ -110,6 +110,7 @@ func TestPageUpdatesLag(t *testing.T) {
 		"items behind the end known": {Page{Items: []Item{{LSN: 9, Timestamp: 90}}}, lagState{known: true, endLSN: 9, readLSN: 9, lastTS: 90}},
 		"an end":                     {Page{EndLSN: 10}, lagState{known: true, endLSN: 10, readLSN: 6, lastTS: 60}},
 		"the end":                    {Page{EndLSN: 10, CaughtUp: true}, lagState{known: true, endLSN: 10, readLSN: 10, lastTS: 60, caughtUp: true}},
+		"the end after a failover":   {Page{Term: "2", EndLSN: 7, CaughtUp: true}, lagState{known: true, term: "2", endLSN: 7, readLSN: 7, lastTS: 60, caughtUp: true}},
 	} {
 		got := before
 		if got.read(&tt.page); !reflect.DeepEqual(got, tt.want) {

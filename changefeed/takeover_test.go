@@ -44,17 +44,19 @@ func crashAndTakeOver(t *testing.T) {
 type nameless struct {
 	changefeed.Feed
 	silent atomic.Bool
+	asked  atomic.Int64 // while it is silent
 }
 
 func (f *nameless) Source(ctx context.Context) (changefeed.Source, error) {
 	if f.silent.Load() {
+		f.asked.Add(1)
 		<-ctx.Done()
 		return changefeed.Source{}, context.Cause(ctx)
 	}
 	return f.Feed.Source(ctx)
 }
 
-// A takeover needs the lease store only.
+// A takeover needs the lease store only. The feed is asked once each Expiry, because each question delays a cycle.
 func TestTakeoverWaitsForNoFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 8)
@@ -65,7 +67,10 @@ func TestTakeoverWaitsForNoFeed(t *testing.T) {
 		eventually(t, 10*time.Second, "shared", func() bool { o := w.owners(); return o["first"] == 4 && o["a"] == 4 })
 		time.Sleep(3 * time.Minute)
 		feed.silent.Store(true)
-		time.Sleep(time.Minute)
+		time.Sleep(5 * time.Minute)
+		if n := feed.asked.Load(); n < 5 || n > 15 {
+			t.Errorf("the feed was asked %d times in 5 minutes, want at most once each 20 s", n)
+		}
 		first.crash()
 		eventually(t, (20+6+2*5+1)*time.Second, "the other host owns all", func() bool { return w.owners()["a"] == 8 })
 	})

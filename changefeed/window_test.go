@@ -156,6 +156,17 @@ func TestOldestIsAChangeThatIsNotDone(t *testing.T) {
 	}
 }
 
+// A merged page contains the dropped items of all its parts.
+func TestOldestOfMergedPagesIsTheFirst(t *testing.T) {
+	w := newTestWindow(&Options{ReadAheadItems: 10, ReadAheadBytes: 1000}, func([]*page) {})
+	for lsn := range int64(3) {
+		w.forget(w.add(&Page{Items: []Item{{LSN: lsn + 1, Timestamp: 10 * (lsn + 1)}}}))
+	}
+	if i, ok := w.oldest(); !ok || len(w.pages) != 1 || i.LSN != 1 || i.Timestamp != 10 {
+		t.Errorf("oldest %+v of %d pages, want LSN 1 of one page", i, len(w.pages))
+	}
+}
+
 // The checkpoint would otherwise wait for the merged page.
 func TestOnlyDonePagesAreMerged(t *testing.T) {
 	var passed []string

@@ -77,17 +77,18 @@ func TestNewOwnerLoadsGatesBeforeFirstPage(t *testing.T) {
 	}
 }
 
-// slowListing is a store whose listings wait until listed returns.
+// slowListing is a store whose listings end when listed returns, and lack keys that are parked meanwhile.
 type slowListing struct {
 	*parkedtest.Memory
 	listed func(ctx context.Context) error
 }
 
 func (s *slowListing) Closed(ctx context.Context) ([]string, error) {
+	keys, err := s.Memory.Closed(ctx)
 	if err := s.listed(ctx); err != nil {
 		return nil, err
 	}
-	return s.Memory.Closed(ctx)
+	return keys, err
 }
 
 // Two ranges wait for one listing. The context of the one that made it ends, and the other lists again.
@@ -129,7 +130,7 @@ func TestListingThatItsCallerCutsFailsNoOtherRange(t *testing.T) {
 	})
 }
 
-// While another range lists the gates, a key is parked and its next event arrives.
+// While another range lists the gates, a key is parked and its next event arrives. Another one arrives after the listing.
 func TestKeyParkedDuringAListingIsHeldBackAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -157,6 +158,12 @@ func TestKeyParkedDuringAListingIsHeldBackAtOnce(t *testing.T) {
 		}
 		close(release)
 		other.Wait()
+		if failed := r.Handle(t.Context(), own, changes("a a3 3")); failed != nil {
+			t.Fatal(failed)
+		}
+		if diff := cmp.Diff([]string{"a1 too_large", "a2 held", "a3 held"}, parkedIDs(t, mem.Memory, "a")); diff != "" {
+			t.Errorf("parked after the listing (-want +got):\n%s", diff)
+		}
 	})
 }
 

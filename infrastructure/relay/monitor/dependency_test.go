@@ -172,7 +172,7 @@ func TestLagGaugeKeepsLastLagDuringOutage(t *testing.T) {
 	want("after the outage", map[string]time.Duration{})
 }
 
-// A relay is ready while the broker refuses everything, and not while the broker does not answer.
+// A relay is ready while the broker refuses everything, and not while the broker does not answer. New changes are read meanwhile.
 func TestRelayIsNotReadyWhileSendsTimeOut(t *testing.T) {
 	for reason, ready := range map[string]bool{"server_busy": true, "send_timeout": false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -183,6 +183,7 @@ func TestRelayIsNotReadyWhileSendsTimeOut(t *testing.T) {
 			pending := func() []changefeed.RangeLag { return []changefeed.RangeLag{{Known: true, Transactions: 3}} }
 			for range 20 {
 				time.Sleep(15 * time.Second)
+				o.PageRead(changefeed.PageRead{Items: 1})
 				o.BatchFailed(changefeed.BatchFailed{Err: &relay.Error{Class: relay.Outage, Reason: reason}})
 			}
 			if err := h.Ready(pending); (err == nil) != ready {

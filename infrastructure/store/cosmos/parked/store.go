@@ -26,8 +26,11 @@ type Store struct {
 
 	mu      sync.Mutex // guards the fields below
 	session store.Session
-	ahead   map[string]time.Time // since when no replica has reached session, by the kind and the key of reads
+	ahead   map[string]lagging // by the kind and the key of reads
 }
+
+// lagging is the time in which no replica has reached the session, from the first to the last read.
+type lagging struct{ since, last time.Time }
 
 // NewStore returns the store in container. The partition key must be /partitionKey, and documents
 // must not expire.
@@ -35,7 +38,7 @@ func NewStore(container *azcosmos.ContainerClient) (*Store, error) {
 	if container == nil {
 		return nil, errors.New("parked: a store of parked events needs a container")
 	}
-	return &Store{container: container, ahead: map[string]time.Time{}}, nil
+	return &Store{container: container, ahead: map[string]lagging{}}, nil
 }
 
 // Of returns the parked events of a consumer in the container of s, for the option Park of a consumer kit.
@@ -45,7 +48,7 @@ func (s *Store) Of(consumer string) (*Store, error) {
 	if consumer == "" || strings.Contains(consumer, "/") {
 		return nil, errors.New("parked events of a consumer: its name must not be empty or contain a slash")
 	}
-	return &Store{container: s.container, ahead: map[string]time.Time{}, prefix: "consumer/" + consumer + "/", scope: ":" + consumer}, nil
+	return &Store{container: s.container, ahead: map[string]lagging{}, prefix: "consumer/" + consumer + "/", scope: ":" + consumer}, nil
 }
 
 func (s *Store) partition(key string) azcosmos.PartitionKey {
@@ -247,15 +250,21 @@ const (
 func (s *Store) noteRead(what string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	since, failing := s.ahead[what]
+	now := time.Now()
+	lag, failing := s.ahead[what]
+	if now.Sub(lag.last) > 10*sessionPatience {
+		// The read was not repeated, so nothing is known of the time in between.
+		lag.since = now
+	}
+	lag.last = now
 	switch {
 	case !store.SessionNotAvailable(err):
 		delete(s.ahead, what)
-	case !failing && len(s.ahead) < maxAhead:
-		s.ahead[what] = time.Now()
-	case time.Since(since) > sessionPatience:
+	case now.Sub(lag.since) > sessionPatience:
 		s.session = store.Session{}
 		clear(s.ahead)
+	case failing || len(s.ahead) < maxAhead:
+		s.ahead[what] = lag
 	}
 }
 

@@ -49,6 +49,20 @@ func inServer(t *testing.T, o busemu.Options, test func(t *testing.T, c *Conn, s
 	})
 }
 
+// A signature of the connection string has no known end, and only tokens with one are put again.
+func TestSignatureIsNotRefreshed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Conn{expires: map[string]time.Time{"signed": {}}}
+		if pause, paths := c.nextRefresh(); pause != maxRefresh || len(paths) != 0 {
+			t.Errorf("refresh of %v in %s, want none in %s", paths, pause, maxRefresh)
+		}
+		c.expires["q"] = time.Now().Add(time.Hour)
+		if pause, paths := c.nextRefresh(); pause != 30*time.Minute || len(paths) != 1 || paths[0] != "q" {
+			t.Errorf("refresh of %v in %s, want that of q in 30m", paths, pause)
+		}
+	})
+}
+
 // The service detaches the idle links of a node.
 func TestRequestReplacesEndedLinks(t *testing.T) {
 	inConn(t, busemu.Options{}, func(t *testing.T, c *Conn) {
