@@ -167,6 +167,49 @@ func TestHandOffInTheBacklogIsNotResumed(t *testing.T) {
 	}
 }
 
+// A range that is never idle, or has a key that waits, was read to its end all the same. What is missing after that is
+// lost.
+func TestBacklogEndsInARangeThatIsNeverIdle(t *testing.T) {
+	for _, waiting := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, 1)
+			var resumed, not atomic.Int32
+			w.got.before = func(_ context.Context, b *changefeed.Batch) error {
+				time.Sleep(300 * time.Millisecond)
+				for i := range b.Items {
+					switch {
+					case waiting && strings.Contains(string(b.Items[i].Raw), "\"doc-1\""):
+						b.Answer(i, changefeed.WaitUntil(time.Time{}, errCut))
+					case b.Attempt == 1 && b.Resumed:
+						resumed.Add(1)
+					case b.Attempt == 1:
+						not.Add(1)
+					}
+				}
+				return nil
+			}
+			w.put(10, 10)
+			w.start("a", nil, nil)
+			eventually(t, time.Minute, "the backlog is handled", func() bool { return not.Load() >= 9 })
+			for n := range 300 {
+				if n == 150 {
+					resumed.Store(0)
+					not.Store(0)
+				}
+				w.feed.Put(memfeed.Document{Key: "key-1", ID: fmt.Sprintf("doc-%d", w.docs.Add(1))})
+				time.Sleep(100 * time.Millisecond)
+			}
+			if resumed.Load() == 0 || not.Load() > 0 {
+				t.Errorf("waiting %t: %d documents are resumed, %d are not", waiting, resumed.Load(), not.Load())
+			}
+			time.Sleep(10 * time.Second)
+			if l := w.leases()[0]; l.Backlog != waiting { // the checkpoint is before the key that waits
+				t.Errorf("waiting %t: backlog %t in the lease", waiting, l.Backlog)
+			}
+		})
+	}
+}
+
 func TestSplitRepeatsNothingThatIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, h, _ := blocked(t, 2000)

@@ -24,7 +24,8 @@ type delivery struct {
 	// drain runs out of time.
 	ctx    context.Context //nolint:containedctx // one lifetime, shared by goroutines that start at different times
 	wakeup signal          // poll now
-	// resumed is Batch.Resumed of the next page. Only the reader uses it, and the worker between sessions.
+	// resumed is Batch.Resumed of the next page. Only the reader uses it. Pages of the backlog may still be in flight:
+	// what follows was written after the start of the range all the same.
 	resumed bool
 
 	state   sync.Mutex // guards the fields below
@@ -39,7 +40,6 @@ func newDelivery(ctx context.Context, e *env, own *keeper, passed *atomic.Int64)
 	lease := own.snapshot()
 	return &delivery{
 		env: e, LeaseRef: lease.ref(), token: lease.Token, container: e.source.Container, keeper: own, handled: passed, ctx: ctx, wakeup: newSignal(),
-		resumed: !lease.Backlog,
 	}
 }
 
@@ -51,10 +51,10 @@ func (d *delivery) manual() bool {
 // call makes one handler call and returns the verdict of each item, or nil if all are done.
 // A panic and a timeout are errors of the call. The lease is trusted when the call begins:
 // a lease in doubt is renewed first.
-func (d *delivery) call(p *page, items []Item, attempt int) []verdict {
+func (d *delivery) call(p *page, items []Item, attempt int, resumed bool) []verdict {
 	batch := Batch{
 		LeaseRef: d.LeaseRef, Token: d.token, Items: items, Attempt: attempt,
-		RequestCharge: p.charge, SessionToken: p.session, Continuation: p.token, Resumed: p.resumed, answers: &answers{},
+		RequestCharge: p.charge, SessionToken: p.session, Continuation: p.token, Resumed: resumed, answers: &answers{},
 	}
 	if err := d.ensureTrusted(); err != nil {
 		return batch.verdicts(err)

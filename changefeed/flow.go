@@ -177,7 +177,7 @@ func (f *flow) push(l *lane, s segment) {
 func (f *flow) deliver(l *lane) {
 	for s, ok := f.next(l); ok; s, ok = f.next(l) {
 		if len(s.items) > 0 {
-			f.settle(s, f.call(s.page, s.items, 1))
+			f.settle(s, f.call(s.page, s.items, 1, s.page.resumed))
 		}
 	}
 }

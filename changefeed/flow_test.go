@@ -358,7 +358,7 @@ func TestNoCallWithoutTrust(t *testing.T) {
 				return nil
 			}))
 			c.end(f)
-			verdicts := f.call(&page{}, make([]Item, 2), 1)
+			verdicts := f.call(&page{}, make([]Item, 2), 1, true)
 			err := f.deadLetter(DeadLetter{})
 			if calls != 0 || !errors.Is(err, c.want) || len(verdicts) != 2 || !errors.Is(verdicts[1].err, c.want) || verdicts[1].kind != unanswered {
 				t.Errorf("%s: %d calls; %v, %v; want none, and %v", name, calls, verdicts, err, c.want)
@@ -377,7 +377,7 @@ func TestHandlerContextEndsWithTheCall(t *testing.T) {
 			}
 			return nil
 		}))
-		if v := f.call(&page{}, make([]Item, 1), 1); v != nil || got.Err() == nil {
+		if v := f.call(&page{}, make([]Item, 1), 1, true); v != nil || got.Err() == nil {
 			t.Errorf("verdicts %v; after the call its context has %v", v, got.Err())
 		}
 	})

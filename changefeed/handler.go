@@ -64,9 +64,9 @@ type Batch struct {
 	// Continuation is the position after the page of the last item. It becomes the
 	// checkpoint once everything up to it is handled.
 	Continuation string
-	// Resumed means that all earlier changes of the range were handled before: reading continued from
-	// a checkpoint, or the range was caught up before this page. It is false for what is read from
-	// the beginning or from a time on.
+	// Resumed means that the items were written after the start of the range: reading continued from
+	// a checkpoint, or the range was read to its end before this page. It is false for what is read
+	// from the beginning or from a time on.
 	Resumed bool
 
 	answers *answers

@@ -23,18 +23,20 @@ type keeper struct {
 
 	conflicts int // in a row; only write uses it, and writes do not overlap
 
-	mu      sync.Mutex    // guards the fields below; never held across I/O
-	lease   Lease         // the desired record; ETag is that of the last write
-	version uint64        // counts changes to lease
-	stored  uint64        // version of the last successful write
-	wrote   time.Time     // start of the last successful write
-	urgent  uint64        // versions up to this one must be written at once
-	renewAt time.Time     // time of the next write without a change
-	soon    uint64        // versions up to this one wait for CheckpointEvery only
-	items   int           // items handled since the last write
-	synced  chan struct{} // closed and replaced by each successful write
-	ended   error         // why ownership ended, once it did
-	session session       // it knows what is done ahead of the checkpoint; nil between sessions
+	mu    sync.Mutex // guards the fields below; never held across I/O
+	lease Lease      // the desired record; ETag is that of the last write
+	// unproved is the request of a record that was read after a conflict, until a write in its place succeeds; else nil.
+	unproved *Request
+	version  uint64        // counts changes to lease
+	stored   uint64        // version of the last successful write
+	wrote    time.Time     // start of the last successful write
+	urgent   uint64        // versions up to this one must be written at once
+	renewAt  time.Time     // time of the next write without a change
+	soon     uint64        // versions up to this one wait for CheckpointEvery only
+	items    int           // items handled since the last write
+	synced   chan struct{} // closed and replaced by each successful write
+	ended    error         // why ownership ended, once it did
+	session  session       // it knows what is done ahead of the checkpoint; nil between sessions
 }
 
 // session is a running session of delivery.
@@ -136,8 +138,11 @@ func (k *keeper) write(ctx context.Context) error {
 	began := k.fence.clocks.read()
 	k.collect()
 	k.mu.Lock()
-	lease, version, items := k.lease, k.version, k.items
+	lease, version, items, unproved := k.lease, k.version, k.items, k.unproved
 	k.mu.Unlock()
+	if unproved != nil {
+		lease.Request = *unproved
+	}
 	lease.Timestamp = k.opts.Now()
 
 	// The limit of the store is shorter, so that after a write that hangs another one can save the lease.
@@ -155,6 +160,10 @@ func (k *keeper) write(ctx context.Context) error {
 	k.fence.extend(began)
 	k.conflicts = 0
 	k.mu.Lock()
+	if unproved != nil {
+		k.lease.Request, k.unproved = *unproved, nil
+		k.requested.send()
+	}
 	k.wrote = began.monotonic
 	k.renewAt = began.monotonic.Add(jitter(k.opts.Renew))
 	k.items -= items

@@ -224,6 +224,52 @@ func TestOperatorsWriteIsAdopted(t *testing.T) {
 	})
 }
 
+// A rewind that was carried out must not be carried out again because a delayed replica still has the request, after
+// the write of another operator or a lost reply.
+func TestRequestOfADelayedReplicaIsNotAdopted(t *testing.T) {
+	for _, lost := range []bool{false, true} {
+		s := &mapStore{records: map[string]Record{}}
+		stored := s.keep(t, ownedLease())
+		request := func(edit func(*Request)) {
+			r, err := s.Read(t.Context(), stored.ID)
+			l, failed := decodeLease(r)
+			edit(&l.Request)
+			_, refused := s.Replace(t.Context(), l.encode())
+			if err := errors.Join(err, failed, refused); err != nil {
+				t.Fatal(err)
+			}
+		}
+		store := &funcStore{}
+		fresh := func() (Record, error) { return s.Read(t.Context(), stored.ID) }
+		store.read, store.replace = fresh, func(r Record) (string, error) { return s.Replace(t.Context(), r) }
+		_, k := keeperOf(t, store, &manualClock{now: time.Unix(100, 0)}, &Observer{})
+		k.lease.ETag = stored.ETag
+		request(func(r *Request) { r.Rewind = &RangeToken{Range: FullRange()} })
+		refused, err := k.write(t.Context()), k.write(t.Context())
+		if !errors.Is(refused, errRewritten) || err != nil || k.snapshot().Request.Rewind == nil || len(k.requested) != 1 {
+			t.Fatalf("errors %v, %v; the request is %+v", refused, err, k.snapshot().Request)
+		}
+		old, _ := fresh()
+		k.change(applyRequest)
+		s.lose = lost
+		if err := k.write(t.Context()); (err != nil) != lost {
+			t.Fatalf("lost %t: %v", lost, err)
+		}
+		store.read = func() (Record, error) { return old, nil }
+		request(func(r *Request) { r.Retry = true })
+		for range 3 {
+			if err := k.write(t.Context()); err == nil || k.snapshot().Request.Rewind != nil {
+				t.Fatalf("lost %t: error %v, the request is %+v", lost, err, k.snapshot().Request)
+			}
+		}
+		store.read = fresh
+		refused, err = k.write(t.Context()), k.write(t.Context())
+		if refused == nil || err != nil || !k.snapshot().Request.equal(Request{Retry: true}) {
+			t.Errorf("lost %t: errors %v, %v; the request is %+v", lost, refused, err, k.snapshot().Request)
+		}
+	}
+}
+
 // The handlers' context ends, and a caller that waits for a write gets the cause.
 func TestLeaseWithDeletedRecordIsLost(t *testing.T) {
 	gone := &funcStore{replace: func(Record) (string, error) { return "", ErrNotFound }}

@@ -43,6 +43,12 @@ func NewOperator(feed Feed, leases LeaseStore, options *OperatorOptions) *Operat
 // If there are leases this package cannot continue, it returns *RefusedError beside the
 // others.
 func (o *Operator) Leases(ctx context.Context) ([]Lease, error) {
+	leases, err := o.all(ctx)
+	return slices.DeleteFunc(leases, func(l Lease) bool { return l.State == LeaseDone }), err
+}
+
+// all is Leases with those that are done.
+func (o *Operator) all(ctx context.Context) ([]Lease, error) {
 	ids, err := o.ids(ctx)
 	if err != nil {
 		return nil, err
@@ -57,7 +63,7 @@ func (o *Operator) Leases(ctx context.Context) ([]Lease, error) {
 		switch l, err := decodeLease(r); {
 		case err != nil:
 			refused.Leases = append(refused.Leases, RefusedLease{ID: r.ID, Reason: err.Error()})
-		case l.State != LeaseDone:
+		default:
 			leases = append(leases, l)
 		}
 	}
@@ -243,17 +249,21 @@ func (o *Operator) live(ctx context.Context) ([]Lease, error) {
 	return slices.DeleteFunc(leases, func(l Lease) bool { return l.State != LeaseLive }), nil
 }
 
-// errSplitting means that a request would reach no owner.
-var errSplitting = errors.New("it is being split, and the request would be lost; try again when its parts are live")
+// errSplitting means that a request would reach no owner. errUnlisted means that it did not reach a range.
+var (
+	errSplitting = errors.New("it is being split, and the request would be lost; try again when its parts are live")
+	errUnlisted  = errors.New("no lease of it is listed, so the request did not reach it; try again when it has one")
+)
 
 // each edits the requests of leases, named by id or lease token, some at a time. While one of them is being
-// split it waits for the parts, because no owner reads the requests of a lease that is not live.
+// split it waits for the parts, because no owner reads the requests of a lease that is not live. It also waits
+// for a part that is not listed, because one listing may be from before its creation for some leases.
 func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) error) error {
 	done := map[string]bool{}
 	var ranges []FeedRange // the selected ones
 	pause := backoff{min: 100 * time.Millisecond, max: 2 * time.Second}
 	for {
-		leases, err := o.Leases(ctx)
+		leases, err := o.all(ctx)
 		if err != nil {
 			return err
 		}
@@ -262,6 +272,7 @@ func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) e
 				return err
 			}
 		}
+		leases = slices.DeleteFunc(leases, func(l Lease) bool { return l.State == LeaseDone })
 		failed := make([]error, len(leases))
 		_ = inParallel(len(leases), func(i int) error {
 			l := leases[i]
@@ -286,6 +297,15 @@ func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) e
 				errs = append(errs, err)
 			}
 		}
+		listed := make([]FeedRange, len(leases))
+		for i := range leases {
+			listed[i] = leases[i].Range
+		}
+		for _, r := range ranges {
+			for _, rest := range r.subtract(listed) {
+				splitting = append(splitting, fmt.Errorf("range %s: %w", rest, errUnlisted))
+			}
+		}
 		if len(errs) > 0 || len(splitting) == 0 || pause.attempt >= splitAttempts {
 			return errors.Join(append(errs, splitting...)...)
 		}
@@ -299,14 +319,12 @@ func (o *Operator) each(ctx context.Context, named []string, edit func(*Lease) e
 // hosts complete one sooner.
 const splitAttempts = 8
 
-// selectRanges returns the ranges of the named leases, or the whole key space for none.
+// selectRanges returns the ranges of the named leases, or of all for none. That of a lease that is done has other
+// leases, whether they are listed or not.
 func selectRanges(leases []Lease, named []string) ([]FeedRange, error) {
-	if len(named) == 0 {
-		return []FeedRange{FullRange()}, nil
-	}
 	var ranges []FeedRange
 	for _, l := range leases {
-		if slices.Contains(named, l.ID) || slices.Contains(named, l.Token) {
+		if len(named) == 0 || l.State != LeaseDone && (slices.Contains(named, l.ID) || slices.Contains(named, l.Token)) {
 			ranges = append(ranges, l.Range)
 		}
 	}

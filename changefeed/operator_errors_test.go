@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -167,6 +168,58 @@ func unreadableAndSplitLeases(t *testing.T) {
 	}
 	if leases, _ := op.Leases(t.Context()); !leases[0].Request.Paused {
 		t.Error("the pause was ended all the same")
+	}
+}
+
+// hidingStore is a lease store whose first listings lack a record, like that of a delayed replica.
+type hidingStore struct {
+	changefeed.LeaseStore
+	id       string
+	listings int
+}
+
+func (s *hidingStore) List(ctx context.Context, prefix string) ([]changefeed.Record, error) {
+	records, err := s.LeaseStore.List(ctx, prefix)
+	if s.listings--; s.listings >= 0 {
+		records = slices.DeleteFunc(records, func(r changefeed.Record) bool { return r.ID == s.id })
+	}
+	return records, err
+}
+
+// The parts of a split are in other partitions than their parent, so a listing may have the parent of before the split
+// or of after it, and only some parts. A request must not succeed without an effect on the others.
+func TestRequestReachesAPartThatAListingLacks(t *testing.T) {
+	for _, named := range [][]string{nil, {"-FF"}} {
+		for _, state := range []string{"split", "done"} {
+			for _, listings := range []int{0, 1, 3, 1000} {
+				if named != nil && state == "done" {
+					continue // a lease that was split has no name
+				}
+				synctest.Test(t, func(t *testing.T) {
+					w := newWorld(t, 1)
+					w.keep(`-FF "properties":{"state":"`+state+`"}`, `-20 "properties":{}`, `20-FF "properties":{}`)
+					store := &hidingStore{LeaseStore: w.store, id: "changefeedmemory_db_coll..20-FF", listings: listings}
+					if state == "split" { // a host completes it after the first listing
+						time.AfterFunc(50*time.Millisecond, func() {
+							r, err := w.store.Read(t.Context(), "changefeedmemory_db_coll..-FF")
+							if err = errors.Join(err, w.store.Delete(t.Context(), r.ID, r.ETag)); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					err := changefeed.NewOperator(w.feed, store, nil).PauseLeases(t.Context(), named...)
+					paused := 0
+					for _, l := range w.leases() {
+						if l.Request.Paused {
+							paused++
+						}
+					}
+					if listings == 1000 && (err == nil || !strings.Contains(err.Error(), "20-FF")) || listings < 1000 && (err != nil || paused != 2) {
+						t.Errorf("named %v, parent %s, %d listings without a part: error %v, %d leases are paused", named, state, listings, err, paused)
+					}
+				})
+			}
+		}
 	}
 }
 

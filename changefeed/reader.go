@@ -14,7 +14,9 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 	defer d.readAnswered()
 	lease := d.keeper.snapshot()
 	position, reached := lease.position(), max(lease.Reached, lease.LSN, lease.Delivered)
+	d.resumed = !lease.Backlog
 	var early earlyEnd
+	var backlog uint64 // its last page, once the range was read to its end
 	retry := backoff{min: d.opts.RetryMin, max: d.opts.RetryMax}
 	poll := newPoller(d.env, &lease)
 	for f.window.waitRoom(ctx) {
@@ -62,9 +64,15 @@ func (d *delivery) read(ctx context.Context, f *flow) *SplitError {
 		}
 		if caughtUp {
 			f.passPast()
+			if !d.resumed {
+				d.resumed, backlog = true, f.window.last()
+			}
+		}
+		if lease.Backlog && d.resumed && f.window.passed(backlog) {
+			lease.Backlog = false
+			d.keeper.change(func(l *Lease) urgency { l.Backlog = false; return later })
 		}
 		if caughtUp && !f.window.busy() {
-			d.caughtUp()
 			f.report(nil) // a failure of an earlier session cannot repeat: nothing is left to deliver
 		}
 		if moved && !caughtUp {
@@ -182,14 +190,6 @@ func (d *delivery) readFailed(err error) {
 func lasts(err error) bool {
 	_, ahead := errors.AsType[*AheadError](err)
 	return ahead || errors.Is(err, ErrPermanent)
-}
-
-// caughtUp records that what follows was written after the start of the range.
-func (d *delivery) caughtUp() {
-	if !d.resumed {
-		d.resumed = true
-		d.keeper.change(func(l *Lease) urgency { l.Backlog = false; return later })
-	}
 }
 
 // reach returns the highest LSN that was read after a page. If the page ends the feed, the

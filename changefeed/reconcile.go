@@ -54,12 +54,13 @@ func (e *takenError) Unwrap() error { return ErrLeaseLost }
 // the first conflict is: the next writes wait, because a store may return old versions for long.
 var errRewritten = errors.New("record changed by another writer, lease still owned")
 
-// adopt copies the parts of the record that others may write.
+// adopt copies the parts of the record that others may write. The worker gets the request once the next write has
+// proved that the record is the latest one. Otherwise a request that was carried out would be carried out again
+// because a delayed replica still has it.
 func (k *keeper) adopt(theirs Lease) {
 	k.mu.Lock()
 	k.lease.ETag = theirs.ETag
-	k.lease.Request = theirs.Request
+	k.unproved = &theirs.Request
 	k.lease.properties, k.lease.unknown = theirs.properties, theirs.unknown
 	k.mu.Unlock()
-	k.requested.send()
 }

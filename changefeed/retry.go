@@ -92,7 +92,7 @@ func (f *flow) retryKeys(keys []*heldKey) bool {
 	var batch []Item
 	var taken []int // items of each key
 	var last *page
-	attempt := 0
+	attempt, resumed := 0, true
 	f.mu.Lock()
 	if f.closing || f.halted || f.ctx.Err() != nil || f.clock.Now().Before(f.resting) {
 		f.mu.Unlock()
@@ -111,11 +111,12 @@ func (f *flow) retryKeys(keys []*heldKey) bool {
 		}
 		for i := range h.items[:n] {
 			batch = append(batch, h.items[i].item)
+			resumed = resumed && h.items[i].page.resumed
 		}
 		taken, attempt, last = append(taken, n), max(attempt, h.attempt), h.items[n-1].page
 	}
 	f.mu.Unlock()
-	verdicts := f.call(last, batch, attempt+1)
+	verdicts := f.call(last, batch, attempt+1, resumed)
 	f.mu.Lock()
 	at, handled := 0, 0
 	for k, n := range taken {

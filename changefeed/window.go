@@ -34,7 +34,8 @@ type window struct {
 // page is one page of the feed, or several merged pages whose items are done or dropped.
 type page struct {
 	seq          uint64
-	src          *Page // nil once its memory was released
+	first        uint64 // seq of the first merged page that is not done
+	src          *Page  // nil once its memory was released
 	token        string
 	items        []Item // grouped by lane, within a lane in feed order; nil if src is
 	count        int    // items, including those of merged pages
@@ -117,7 +118,7 @@ func (w *window) add(src *Page, done int, lsn, changed int64) *page {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.seq++
-	p.seq = w.seq
+	p.seq, p.first = w.seq, w.seq
 	w.pages = append(w.pages, p)
 	w.items += len(items)
 	w.bytes += src.Bytes
@@ -183,6 +184,13 @@ func (w *window) last() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.seq
+}
+
+// passed reports whether the checkpoint has passed a page, by its number.
+func (w *window) passed(seq uint64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.pages) == 0 || w.pages[0].first > seq
 }
 
 // save counts the items up to an LSN as saved.
@@ -262,7 +270,7 @@ func (p *page) absorb(before *page) {
 	p.count += before.count
 	p.unsaved += before.unsaved
 	if before.open > 0 {
-		p.oldest = before.oldest
+		p.oldest, p.first = before.oldest, before.first
 	}
 	p.open += before.open
 	p.dropped += before.dropped

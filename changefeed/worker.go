@@ -148,7 +148,6 @@ func (w *worker) carryOutRequests() ending {
 				w.forgetLag()
 			}
 			w.keeper.change(applyRequest)
-			w.resumed = !w.keeper.snapshot().Backlog
 			stopMeasuring()
 			measured = false
 		}

@@ -17,8 +17,8 @@ type Ownership struct {
 	// History names the history of the container. Positions of another history, such as that
 	// of a container before it was restored, say nothing about this one's events.
 	History string
-	// Resumed is true if all earlier changes were handled: reading continues from a checkpoint, or had caught
-	// up. Events missing then are lost; before, they may have been sent long ago.
+	// Resumed is true if reading continues from a checkpoint, or has reached the end of the feed before. Events
+	// missing then are lost; before, they may have been sent long ago.
 	Resumed bool
 }
 

@@ -22,6 +22,7 @@ type eventsView struct {
 	Back         time.Time    `json:"back,omitzero"`
 	Continuation string       `json:"continuation,omitempty"`
 	Omitted      []string     `json:"omitted,omitempty"`
+	Cut          []string     `json:"cut,omitempty"`
 }
 
 type listedView struct {
@@ -103,7 +104,7 @@ key if few events match. Events that have expired are not listed.`,
 }
 
 func (p *program) showEvents(cmd *cobra.Command, format console.Format, page operator.EventPage) error {
-	v := eventsView{Events: make([]listedView, len(page.Events)), Examined: page.Examined, Back: page.Back.UTC(), Continuation: page.Continuation, Omitted: page.Omitted}
+	v := eventsView{Events: make([]listedView, len(page.Events)), Examined: page.Examined, Back: page.Back.UTC(), Continuation: page.Continuation, Omitted: page.Omitted, Cut: page.Cut}
 	table := console.NewTable("STATE", "TIME", "ACTION", "KEY", "SEQUENCE", "EVENT")
 	table.Paint = p.paintStatus(0)
 	var failures []failure
@@ -127,6 +128,9 @@ func (p *program) showEvents(cmd *cobra.Command, format console.Format, page ope
 	p.sayFailures(format, failures, "")
 	for _, consumer := range page.Omitted {
 		p.say(format, "consumer %s has more dead letters: only its oldest ones are listed", consumer)
+	}
+	for _, key := range page.Cut {
+		p.say(format, "key %s has more parked events: only its first ones are listed; feedbox parked show %s --limit 1000%s", key, key, p.flag())
 	}
 	if page.Continuation == "" || format == console.FormatJSON {
 		return nil

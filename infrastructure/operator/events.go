@@ -53,6 +53,8 @@ type EventPage struct {
 	Back     time.Time
 	// Omitted lists consumers with more dead letters than those that were read.
 	Omitted []string
+	// Cut lists keys with more parked events than those that were read, for StatusParked.
+	Cut []string
 }
 
 // The bounds of one page. A filter that matches few events may give an empty page with a continuation,
@@ -248,6 +250,9 @@ func (o *Operator) parkedEvents(ctx context.Context, f EventFilter) (page EventP
 		}
 		status := line.statuses()
 		page.Back = gates[i].Closing.At
+		if err == nil && line.Gate.Events > int64(len(line.Line)) {
+			page.Cut = append(page.Cut, gates[i].Key)
+		}
 		for _, p := range line.Line {
 			e := ListedEvent{ParkedAt: p.ParkedAt, RecentEvent: relay.RecentEvent{Trouble: p.Error}}
 			e.ID, e.Key, e.Action, e.Sequence, e.Body = p.ID, p.Key, p.Action, p.Sequence, p.Document

@@ -200,6 +200,9 @@ func TestPagesOfParkedEventsHaveEachEventOnce(t *testing.T) {
 			t.Errorf("%d events a page: %v", limit, got)
 		}
 	}
+	if page, err := o.Events(t.Context(), s, EventFilter{State: StatusParked, Limit: 5}); err != nil || page.Cut != nil {
+		t.Errorf("%v, %v: all parked events were read", page.Cut, err)
+	}
 }
 
 // A filter that matches nothing examines a bounded number of events, and the next page continues there.
@@ -268,6 +271,11 @@ func TestEventAfterTheReadPartOfALineIsUnknown(t *testing.T) {
 		if got := timeline.Events[i].Status; got != want {
 			t.Errorf("event %d is %s, want %s", i, got, want)
 		}
+	}
+	// The list of parked events has only the first ones, and names the key.
+	page, err := o.Events(t.Context(), s, EventFilter{State: StatusParked, ID: parked[timelineEvents+1].ID, Limit: 5})
+	if err != nil || len(page.Events) != 0 || !slices.Equal(page.Cut, []string{"a"}) {
+		t.Errorf("%+v, %v; want that key a has more parked events", page, err)
 	}
 }
 

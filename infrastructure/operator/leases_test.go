@@ -379,7 +379,8 @@ func TestDoctorReportsFormerContainersWithUnsentEvents(t *testing.T) {
 		}
 		want("without leases", "")
 		addLease(t, orders, "", "FF", "", "")
-		const warning = "former containers warning: orders: 1 transactions behind, and no relay of this processor reads it; add orders/orders-leases/orders-parked to FEEDBOX_RELAY_CONTAINERS until its events are sent; if another processor sends them, or they are not needed, delete the leases of this one"
+		const add = "add orders/orders-leases/orders-parked to FEEDBOX_RELAY_CONTAINERS until its events are sent; if another processor sends them, or they are not needed, delete the leases of this one"
+		const warning = "former containers warning: orders: 1 transactions behind, and no relay of this processor reads it; " + add
 		want("removed", warning)
 		o.cfg.More = []string{"orders/orders-leases/orders-parked"}
 		want("configured", "")
@@ -389,8 +390,17 @@ func TestDoctorReportsFormerContainersWithUnsentEvents(t *testing.T) {
 		want("read by relays with another configuration", "")
 		time.Sleep(time.Minute)
 		want("whose relay was killed", warning)
-		o.store.LeasesOf = func(string) (*changefeed.Operator, error) { return nil, errors.New("no reply") }
+		const unread = "former containers unknown: orders: nothing measures the lag of a part of the keys, because it is being split or has no lease; " + add
 		const remedy = "let this identity read it, or ignore this if its events were sent before it was removed"
+		orders = newSharedStore(t)
+		addLease(t, orders, "", "FF", "", `"expiry":"20000","state":"split"`)
+		addLease(t, orders, "", "1F", "", `"state":"pending"`)
+		want("removed during a split", unread)
+		orders = newSharedStore(t)
+		addLease(t, orders, "", "1F", "", "")
+		feed = memfeed.New(nil)
+		want("with a lost lease", unread)
+		o.store.LeasesOf = func(string) (*changefeed.Operator, error) { return nil, errors.New("no reply") }
 		want("silent", "former containers unknown: orders: no reply; "+remedy+"\nformer containers unknown: deleted: no reply; "+remedy)
 	})
 }

@@ -56,7 +56,8 @@ func (o *Operator) RequireAnyStart() error {
 
 // PlanReplay reads the documents between from and the checkpoint of each lease. It omits a
 // lease that changefeed.Lease.NotReplayed has a reason for, because moving it there could skip unsent events,
-// and one that is being split, because no owner reads its requests. Both are in the plan with their reasons.
+// and one that is not live, because no owner reads its requests. Both are in the plan with their reasons, as are
+// the parts of the key space without a lease.
 // It calls progress with the number of documents read.
 func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.Duration, progress func(documents int)) ([]Resend, error) {
 	if err := o.RequireAnyStart(); err != nil {
@@ -68,7 +69,7 @@ func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.D
 	}
 	var plan []Resend
 	for _, l := range leases {
-		if l.State == changefeed.LeasePending {
+		if isPart(l, leases) {
 			continue
 		}
 		r := Resend{Lease: l.Token, Owner: l.Owner}
@@ -76,6 +77,8 @@ func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.D
 		switch {
 		case l.State == changefeed.LeaseSplit:
 			r.Left = "is being split; repeat this when its parts have owners"
+		case l.State != changefeed.LeaseLive:
+			r.Left = notLive
 		case r.Left == "":
 			c := counter{o: o, until: l.LSN, now: time.Now(), window: window, into: &r, progress: progress}
 			if err := c.read(ctx, changefeed.RangeToken{Range: l.Range, Since: from}); err != nil {
@@ -84,7 +87,18 @@ func (o *Operator) PlanReplay(ctx context.Context, from time.Time, window time.D
 		}
 		plan = append(plan, r)
 	}
-	return plan, nil
+	return append(plan, withoutLease(leases)...), nil
+}
+
+// notLive is the reason for a lease that a first start did not complete.
+const notLive = "is not live yet; repeat this when it has an owner"
+
+// withoutLease returns the parts of the key space that no request reaches.
+func withoutLease(leases []changefeed.Lease) (left []Resend) {
+	for _, gap := range Uncovered(leases) {
+		left = append(left, Resend{Lease: gap, Left: gap + " has no lease; repeat this when a relay has created one"})
+	}
+	return left
 }
 
 // counter counts the events of one lease up to its checkpoint.
@@ -165,7 +179,7 @@ func (o *Operator) PlanRestart(ctx context.Context, window time.Duration, progre
 	}
 	var plan []Resend
 	for _, l := range leases {
-		if l.State == changefeed.LeasePending || len(ids) > 0 && !slices.Contains(ids, l.ID) {
+		if isPart(l, leases) || len(ids) > 0 && !slices.Contains(ids, l.ID) {
 			continue
 		}
 		r := Resend{Lease: l.Token, Owner: l.Owner}
@@ -175,8 +189,13 @@ func (o *Operator) PlanRestart(ctx context.Context, window time.Duration, progre
 				return nil, err
 			}
 			r.Left = "its events cannot be counted: " + OneLine(err)
+		} else if l.State == changefeed.LeasePending {
+			r.Left = notLive
 		}
 		plan = append(plan, r)
+	}
+	if len(ids) == 0 {
+		plan = append(plan, withoutLease(leases)...)
 	}
 	return plan, nil
 }

@@ -150,9 +150,13 @@ func (o *Operator) examineFormer(ctx context.Context) (found []Finding) {
 			continue
 		}
 		var lags []changefeed.RangeLag
+		var leases []changefeed.Lease
 		former, err := o.store.LeasesOf(entry)
 		if err == nil {
 			lags, err = former.Lag(ctx)
+		}
+		if err == nil {
+			leases, err = former.Leases(ctx)
 		}
 		if errors.Is(err, changefeed.ErrNotFound) { // it was deleted
 			continue
@@ -164,6 +168,8 @@ func (o *Operator) examineFormer(ctx context.Context) (found []Finding) {
 			}
 		}
 		// No warning if it has a live owner, because relays with another configuration may read it.
+		add := "add " + entry + " to FEEDBOX_RELAY_CONTAINERS until its events are sent; if another processor sends them, or they are not needed, delete the leases of this one"
+		unmeasured := len(Uncovered(leases)) > 0 || slices.ContainsFunc(leases, func(l changefeed.Lease) bool { return l.State != changefeed.LeaseLive })
 		owned := slices.ContainsFunc(lags, func(l changefeed.RangeLag) bool { return l.Owner != "" && o.Silence(l.Lease, time.Now()) == 0 })
 		switch {
 		case err != nil:
@@ -172,7 +178,10 @@ func (o *Operator) examineFormer(ctx context.Context) (found []Finding) {
 			found = append(found, f.Is(FindingUnknown, "let this identity read it, or ignore this if its events were sent before it was removed"))
 		case behind > 0 && !owned:
 			found = append(found, Fine(formerCheck, "%s: %d transactions behind, and no relay of this processor reads it", container, behind).
-				Is(FindingWarning, "add "+entry+" to FEEDBOX_RELAY_CONTAINERS until its events are sent; if another processor sends them, or they are not needed, delete the leases of this one"))
+				Is(FindingWarning, add))
+		case unmeasured && !owned:
+			found = append(found, Fine(formerCheck, "%s: nothing measures the lag of a part of the keys, because it is being split or has no lease", container).
+				Is(FindingUnknown, add))
 		}
 	}
 	return found

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"feedbox/application/relay"
@@ -65,13 +66,20 @@ func (o *Operator) NewSnapshot(at time.Time, leases []changefeed.Lease, paused b
 		case r.Lag.Known:
 			s.Behind += r.Lag.Transactions
 			s.Oldest = max(s.Oldest, r.Lag.Age)
-		case l.State == changefeed.LeaseLive, l.State == changefeed.LeaseSplit: // nobody reads a split lease until it is completed
+		case !isPart(l, leases): // no relay reads a lease that is split, or that a first start did not complete
 			s.Unknown++
 		}
 		s.Ranges = append(s.Ranges, r)
 	}
 	s.Level = o.Level(s.Oldest)
 	return s
+}
+
+// isPart reports whether a pending lease is a part of one of leases, which is being split.
+func isPart(l changefeed.Lease, leases []changefeed.Lease) bool {
+	return l.State == changefeed.LeasePending && slices.ContainsFunc(leases, func(of changefeed.Lease) bool {
+		return of.State == changefeed.LeaseSplit && of.Range.Contains(l.Range)
+	})
 }
 
 // inFlightFor is how long changes after the checkpoint count as in flight. A live owner stores a checkpoint

@@ -472,6 +472,42 @@ func TestLagOfASplitThatIsNotCompletedIsUnknown(t *testing.T) {
 	}
 }
 
+// A replay or a restart that omits a part of the keys must not look as if that had no events.
+func TestPlansNameThePartsThatNoRequestReaches(t *testing.T) {
+	o := newSharedStore(t)
+	addLease(t, o, "", "1F", "", "")
+	addLease(t, o, "2F", "FF", "", `"state":"pending"`) // of a first start that did not end
+	for name, plan := range map[string]func() ([]Resend, error){
+		"replay": func() ([]Resend, error) {
+			return o.PlanReplay(t.Context(), time.Now().Add(-time.Hour), time.Hour, func(int) {})
+		},
+		"restart": func() ([]Resend, error) { return o.PlanRestart(t.Context(), time.Hour, func(int) {}) },
+	} {
+		found, err := plan()
+		left := map[string]string{}
+		for _, r := range found {
+			left[r.Lease] = r.Left
+		}
+		if err != nil || len(found) != 3 || !strings.Contains(left["1F-2F"], "no lease") || !strings.Contains(left["2F-FF"], "not live") {
+			t.Errorf("%s: %+v, %v", name, found, err)
+		}
+	}
+	if found, err := o.PlanRestart(t.Context(), time.Hour, func(int) {}, "feedboxmemory_db_coll..-1F"); err != nil || len(found) != 1 {
+		t.Errorf("restart of one lease: %+v, %v", found, err)
+	}
+}
+
+// If the first relay ends while it creates the leases, nobody reads their ranges.
+func TestNothingIsProvedOfAFirstStartThatDidNotEnd(t *testing.T) {
+	o := &Operator{cfg: &config.Relay{EventTTL: time.Hour}}
+	left := changefeed.Lease{ID: "left", State: changefeed.LeasePending, Range: changefeed.FeedRange{Min: "", Max: "1F"}}
+	right := changefeed.Lease{ID: "right", State: changefeed.LeasePending, Range: changefeed.FeedRange{Min: "1F", Max: "FF"}}
+	s := o.NewSnapshot(time.Now(), []changefeed.Lease{left, right}, false, nil)
+	if handled := s.Handled(); s.Unknown != 2 || !handled.IsZero() {
+		t.Errorf("the lag of %d ranges is unknown, want 2, and all before %s counts as handled", s.Unknown, handled)
+	}
+}
+
 // Before the first relay there are no leases, so nothing proves that an event was sent.
 func TestWithoutLeasesNothingWasHandled(t *testing.T) {
 	if handled := (Snapshot{At: time.Now()}).Handled(); !handled.IsZero() {

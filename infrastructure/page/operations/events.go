@@ -19,6 +19,7 @@ type eventsView struct {
 	Examined int
 	Back     time.Time
 	Omitted  []string
+	Cut      []string
 	Older    string // address of the next page, "" = none
 	Newest   string // address of the first page
 	Filtered bool
@@ -61,7 +62,7 @@ func (s *Operations) events(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Examined, v.Back, v.Omitted = found.Examined, found.Back, found.Omitted
+	v.Examined, v.Back, v.Omitted, v.Cut = found.Examined, found.Back, found.Omitted, found.Cut
 	if found.Continuation != "" {
 		v.Older = r.URL.Path + "?" + query(v.Filter, found.Continuation)
 	}

@@ -464,9 +464,9 @@ func TestListOfEventsKeepsItsFilter(t *testing.T) {
 
 func TestDeadEventLeadsToItsLetter(t *testing.T) {
 	port := crowd(1, 0)
-	port.listed = operator.EventPage{Events: []operator.ListedEvent{{Status: operator.StatusDead, Consumer: "a&b", Letter: "4/2"}}, Omitted: []string{"a&b"}}
+	port.listed = operator.EventPage{Events: []operator.ListedEvent{{Status: operator.StatusDead, Consumer: "a&b", Letter: "4/2"}}, Omitted: []string{"a&b"}, Cut: []string{"k&1"}}
 	body := serve(t, port)("/events?state=dead")
-	for _, want := range []string{`href="/dead/letters/4%2F2?consumer=a%26b"`, `<td class="fit">–</td>`, "Consumer a&amp;b has more dead letters"} {
+	for _, want := range []string{`href="/dead/letters/4%2F2?consumer=a%26b"`, `<td class="fit">–</td>`, "Consumer a&amp;b has more dead letters", "k&amp;1</a> has more parked events"} {
 		if !strings.Contains(body, want) {
 			t.Errorf("%q is missing from %s", want, body)
 		}
