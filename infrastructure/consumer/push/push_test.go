@@ -326,78 +326,73 @@ func TestAttemptsCountWhileOtherKeysAreAccepted(t *testing.T) {
 }
 
 // Each action has its own statuses, attempts, pauses and timeout. The others have those of the options.
+// Each case has its own sender: several failing keys can open the circuit breaker.
 func TestPolicyOfAnActionDecidesAboutItsFailures(t *testing.T) {
 	o := Options{Attempts: 20, RetryDelay: time.Second, RetryDelayMax: time.Second, Timeout: 30 * time.Second, Policies: map[string]consumer.Policy{
 		"strict":  {IsRefused: func(err error) bool { return Status(err) == 400 || Status(err) == 0 }, Refused: consumer.Drop},
 		"patient": {Attempts: -1, RetryDelay: time.Minute, RetryDelayMax: 2 * time.Minute},
 		"brief":   {Attempts: 3, Timeout: 2 * time.Second},
 	}}
-	var mu sync.Mutex
-	requests := map[string]int{}
-	bubble(t, o, func(w http.ResponseWriter, r *http.Request) {
-		id := r.Header.Get("Webhook-Id")
-		mu.Lock()
-		requests[id]++
-		mu.Unlock()
-		switch _, kind, _ := strings.Cut(id, "/"); kind {
-		case "bad-1":
-			w.WriteHeader(http.StatusBadRequest)
-		case "invalid-1":
-			w.WriteHeader(http.StatusUnprocessableEntity)
-		case "failing-1":
-			w.WriteHeader(http.StatusInternalServerError)
-		case "silent-1":
-			_, _ = io.Copy(io.Discard, r.Body)
-			<-r.Context().Done()
-		}
-	}, func(t *testing.T, s *Sender) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var others, held sync.WaitGroup
-		others.Go(func() { // attempts count while events of other keys are accepted
-			for n := int64(1); ctx.Err() == nil; n++ {
-				_ = s.Handle(ctx, event("other", n))
-				time.Sleep(100 * time.Millisecond)
+	const within = 10 * time.Minute
+	for _, c := range []struct {
+		action, kind, want string
+		least, most        int64
+		took               time.Duration // at most
+	}{
+		{"strict", "bad", "dead letter: refused_400", 1, 1, time.Second},
+		{"other", "bad", "held", 500, 800, within},
+		{"strict", "invalid", "held", 500, 800, within},
+		{"other", "invalid", "dead letter: refused_422", 1, 1, time.Second},
+		{"patient", "failing", "held", 5, 8, within},
+		{"other", "failing", "dead letter: too_many_attempts: the receiver answered 500", 20, 21, 30 * time.Second},
+		{"brief", "silent", "dead letter: too_many_attempts: Post \"http://receiver:80/events\": no answer within 2s", 3, 3, 10 * time.Second},
+		{"other", "silent", "held", 18, 20, within},
+	} {
+		var requests atomic.Int64 // a silent answer does not synchronise
+		bubble(t, o, func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Webhook-Id") != "failing-1" {
+				return
 			}
-		})
-		const within = 10 * time.Minute
-		for _, c := range []struct {
-			action, kind, want string
-			least, most        int
-			took               time.Duration // at most
-		}{
-			{"strict", "bad", "dead letter: refused_400", 1, 1, time.Second},
-			{"other", "bad", "held", 500, 800, within},
-			{"strict", "invalid", "held", 500, 800, within},
-			{"other", "invalid", "dead letter: refused_422", 1, 1, time.Second},
-			{"patient", "failing", "held", 5, 8, within},
-			{"other", "failing", "dead letter: too_many_attempts: the receiver answered 500", 20, 21, 30 * time.Second},
-			{"brief", "silent", "dead letter: too_many_attempts: Post \"http://receiver:80/events\": no answer within 2s", 3, 3, 10 * time.Second},
-			{"other", "silent", "held", 18, 20, within},
-		} {
-			held.Go(func() {
-				began := time.Now()
-				e := event(c.action+"/"+c.kind, 1)
-				e.Action = c.action
-				err := handle(t, s, within, e)
-				took, got := time.Since(began), fmt.Sprint(err)
-				if took == within {
-					got = "held"
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				if n := requests[e.ID]; !strings.HasPrefix(got, c.want) || n < c.least || n > c.most || took > c.took {
-					t.Errorf("%s: %v after %s and %d requests; want %q, %d to %d, within %s", e.ID, err, took, n, c.want, c.least, c.most, c.took)
+			requests.Add(1)
+			switch c.kind {
+			case "bad":
+				w.WriteHeader(http.StatusBadRequest)
+			case "invalid":
+				w.WriteHeader(http.StatusUnprocessableEntity)
+			case "failing":
+				w.WriteHeader(http.StatusInternalServerError)
+			case "silent":
+				_, _ = io.Copy(io.Discard, r.Body)
+				<-r.Context().Done()
+			}
+		}, func(t *testing.T, s *Sender) {
+			ctx, cancel := context.WithCancel(t.Context())
+			var others sync.WaitGroup
+			others.Go(func() { // attempts count while events of other keys are accepted
+				for n := int64(1); ctx.Err() == nil; n++ {
+					_ = s.Handle(ctx, event("other", n))
+					time.Sleep(300 * time.Millisecond)
 				}
 			})
-		}
-		held.Wait()
-		cancel()
-		others.Wait()
-		// The kit would spend deliveries on attempts, and end held events by its timeout.
-		if got := s.Treatments(); !reflect.DeepEqual(got, map[string]consumer.Policy{"strict": {Refused: consumer.Drop}, "patient": {}, "brief": {}}) {
-			t.Errorf("policies of the kit: %+v", got)
-		}
-	})
+			began := time.Now()
+			e := event("failing", 1)
+			e.Action = c.action
+			err := handle(t, s, within, e)
+			took, got, n := time.Since(began), fmt.Sprint(err), requests.Load()
+			cancel()
+			others.Wait()
+			if took == within {
+				got = "held"
+			}
+			if !strings.HasPrefix(got, c.want) || n < c.least || n > c.most || took > c.took {
+				t.Errorf("%s/%s: %v after %s and %d requests; want %q, %d to %d, within %s", c.action, c.kind, err, took, n, c.want, c.least, c.most, c.took)
+			}
+			// The kit would spend deliveries on attempts, and end held events by its timeout.
+			if got := s.Treatments(); !reflect.DeepEqual(got, map[string]consumer.Policy{"strict": {Refused: consumer.Drop}, "patient": {}, "brief": {}}) {
+				t.Errorf("policies of the kit: %+v", got)
+			}
+		})
+	}
 }
 
 // A silent receiver and an endless answer end with the timeout of the request.
