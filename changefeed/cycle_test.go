@@ -189,7 +189,7 @@ func TestAcquisitionWritesOwnerAndAppliesRequests(t *testing.T) {
 			}
 			want := e.leaseOf(FullRange())
 			want.Owner, want.Incarnation, want.Expiry, want.Epoch, want.Timestamp = "a", r.incarnation, r.opts.Expiry, 5, time.Now().UTC().Round(0)
-			want.Previous, want.LastRead, want.Backlog = "b", long, tt.want.Continuation == ""
+			want.Previous, want.LastRead, want.Backlog = "b", long, tt.request.Rewind != nil
 			want.Continuation, want.LSN, want.Request, want.Health, want.Ahead = tt.want.Continuation, tt.want.LSN, tt.want.Request, tt.want.Health, tt.want.Ahead
 			synctest.Wait() // the worker reads, and has nothing to write
 			d.expect(t, name, want)

@@ -84,7 +84,7 @@ type Lease struct {
 	// LastRead is when the range was last read, by its owner's wall clock. An owner that does not
 	// read it, as in a pause, writes the lease, too.
 	LastRead time.Time
-	// Backlog is true from a start without a continuation until the range was read to its end.
+	// Backlog is true from a first start or a rewind until the range was read to its end.
 	// Events before that may have expired after they were sent.
 	Backlog bool
 	// Timestamp is the writer's wall clock. It is informational only.

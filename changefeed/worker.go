@@ -168,7 +168,7 @@ func (w *worker) carryOutRequests() ending {
 // applyRequest applies an operator's rewind or retry to the record.
 func applyRequest(l *Lease) urgency {
 	if to := l.Request.Rewind; to != nil {
-		l.Backlog = to.Continuation == ""
+		l.Backlog = true
 		l.Continuation, l.Since, l.LSN, l.ChangeTime = to.Continuation, to.Since, 0, 0
 		l.Delivered, l.Reached, l.Ahead = 0, 0, Ahead{}
 		l.History = cmp.Or(l.Request.History, l.History)

@@ -93,6 +93,10 @@ func TestRewindAndRetryResetTheRecord(t *testing.T) {
 		Health: Stopped, Failures: 3, Error: "bad", Failing: time.Unix(1, 0), UnreadFor: time.Hour, Request: Request{Retry: true, Rewind: &RangeToken{Since: time.Unix(5, 0)}},
 	}
 	applyRequest(&l)
+	saved := Lease{Continuation: `"9"`, Request: Request{Rewind: &RangeToken{Continuation: `"3"`}}}
+	if applyRequest(&saved); saved.Continuation != `"3"` || !saved.Backlog { // what follows was perhaps sent, and has expired
+		t.Errorf("%+v is not in a backlog after a rewind to a saved position", saved)
+	}
 	if l.Continuation != "" || !l.Since.Equal(time.Unix(5, 0)) || l.LSN != 0 || l.ChangeTime != 0 || l.Delivered != 0 || l.Ahead.LSN != 0 || l.Ahead.Held != nil {
 		t.Errorf("%+v still has the previous position", l)
 	}

@@ -241,7 +241,7 @@ func parksAnyError(s suite) {
 
 // parksAnyID parks, corrects, drains and skips events whose ids another writer has chosen.
 func parksAnyID(s suite) {
-	ids := []string{"orders/5?v=1#2", `orders\5`, "$gate", "$skipped-k-e1", "$event-k-e1", "\"é\n ", strings.Repeat("x", 1014), strings.Repeat("x", 1015), strings.Repeat("x", 1024)}
+	ids := []string{"orders/5?v=1#2", `orders\5`, "$gate", "$never", "$skipped-k-e1", "$event-k-e1", "\"é\n ", strings.Repeat("x", 1014), strings.Repeat("x", 1015), strings.Repeat("x", 1024)}
 	var all []relay.ParkedEvent
 	for i, id := range ids {
 		e := event(i + 1)

@@ -21,8 +21,10 @@ const (
 	typeSkippedEvent = "skippedEvent"
 )
 
-// gateID is the id of the gate of each key.
-const gateID = "$gate"
+const (
+	gateID  = "$gate"  // of the gate of each key
+	neverID = "$never" // no document has this id, see gateIsAbsent
+)
 
 // gateDocument is the stored form of a relay.Gate. An open gate has no document.
 type gateDocument struct {
@@ -100,7 +102,7 @@ func hashedID(eventID string) string { return hashedPrefix + listingID(eventID) 
 // cannot have it, because the id of events may be another member than "id". The transactions of azcosmos
 // do not escape ids.
 func parkedID(eventID string) string {
-	reserved := eventID == gateID || strings.HasPrefix(eventID, skippedPrefix) || strings.HasPrefix(eventID, hashedPrefix)
+	reserved := eventID == gateID || eventID == neverID || strings.HasPrefix(eventID, skippedPrefix) || strings.HasPrefix(eventID, hashedPrefix)
 	unquoted := func(r rune) bool { return r < ' ' || r == '"' || r == '\\' }
 	if reserved || len(eventID) > maxID || strings.ContainsFunc(eventID, unquoted) {
 		return hashedID(eventID)

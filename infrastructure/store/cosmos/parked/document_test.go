@@ -53,6 +53,17 @@ func TestParkedDocumentKeepsTheEventsBytes(t *testing.T) {
 	}
 }
 
+// The gate has one of these ids, and the question for it deletes the other one.
+func TestNoEventIsParkedUnderAReservedID(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{gateID, neverID} {
+		d := newParkedDocument(&relay.ParkedEvent{ID: id, Key: "k"})
+		if d.ID == gateID || d.ID == neverID || d.EventID != id {
+			t.Errorf("%s is parked as %s, its own id is %s", id, d.ID, d.EventID)
+		}
+	}
+}
+
 // noise returns n bytes of a JSON string that compress badly, some of them with the characters of
 // rare.
 func noise(n int, rare string) string {

@@ -173,7 +173,7 @@ func (s *Store) Gate(ctx context.Context, key string) (relay.Gate, error) {
 func (s *Store) gateIsAbsent(ctx context.Context, what, key string) (bool, error) {
 	b := s.container.NewTransactionalBatch(s.partition(key))
 	b.ReadItem(gateID, nil)
-	b.DeleteItem("$never", nil)
+	b.DeleteItem(neverID, nil)
 	reply, err := s.container.ExecuteTransactionalBatch(ctx, b, nil)
 	if err != nil {
 		s.mergeSession(store.SessionOf(err))
