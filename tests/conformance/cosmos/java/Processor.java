@@ -77,7 +77,12 @@ class Processor {
         second.stop().block();
         write(feed, 2 * ITEMS, 3 * ITEMS);
         await("all changes with one host", () -> seen.times.size() == 3 * ITEMS);
-        await("no lag", () -> lag(first) == 0);
+        try {
+            await("no lag", () -> lag(first) == 0);
+        } catch (AssertionError e) {
+            leases.queryItems("SELECT * FROM c", JsonNode.class).toIterable().forEach(l -> System.out.println("a lease: " + l));
+            throw new AssertionError(e.getMessage() + ": " + first.getCurrentState().block());
+        }
         first.stop().block();
         write(feed, 3 * ITEMS, 4 * ITEMS);
         int open = lag(first);
