@@ -95,7 +95,7 @@ func TestCrashRepeatsWhatWasHandledSinceTheLastWrite(t *testing.T) {
 		before := h.distinct()
 		w.start("b", h, h.options())
 		eventually(t, 2*time.Minute, "the next documents are handled", func() bool { return h.distinct() > before+1000 })
-		if n := h.again(); n > 150 { // 100 within CheckpointEvery, and those in flight
+		if n := h.again(); n > 165 { // 100 within CheckpointEvery, and those of a poll, which may be 0.6 s later
 			t.Errorf("%d documents were handled again after a crash, want those of a second", n)
 		}
 	})

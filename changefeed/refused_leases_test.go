@@ -60,7 +60,7 @@ func TestLeasesThatCannotBeContinuedAreRefused(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		err = p.Run(ctx)
 		cancel()
 		var refused *changefeed.RefusedError

@@ -263,7 +263,7 @@ func TestLeasesOfCrashedHostAreShared(t *testing.T) {
 			crashed.Store(false)
 		})
 	}
-	if n := passed.Load(); n > 2 {
+	if n := passed.Load(); n > int32(rounds/2) {
 		t.Errorf("of %d leases %d were passed on", 4*rounds, n)
 	}
 }
@@ -367,7 +367,7 @@ func TestHostListsWhenALeaseExpires(t *testing.T) {
 			time.Sleep(3 * time.Minute) // the fleet is calm
 			a.crash()
 			took := eventually(t, time.Minute, "taken", func() bool { return w.owners()["b"] == 1 })
-			if most := 5*time.Second*12/10 + 20*time.Second + 100*time.Millisecond; took > most {
+			if most := 5*time.Second*12/10 + 20*time.Second + 200*time.Millisecond; took > most {
 				t.Errorf("taken after %s, want at most one cycle and Expiry, %s", took, most)
 			}
 		})

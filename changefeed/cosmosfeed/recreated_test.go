@@ -46,7 +46,7 @@ func TestProcessorContinuesInAContainerCreatedAgain(t *testing.T) {
 			return nil
 		})
 		p, err := changefeed.New(a.feed("data"), a.leases("leases"), count, &changefeed.Options{
-			Processor: "p", Host: "h", PollMin: 20 * time.Millisecond, PollMax: 200 * time.Millisecond, Acquire: 500 * time.Millisecond, Expiry: 2 * time.Second,
+			Processor: "p", Host: "h", PollMin: 20 * time.Millisecond, PollMax: 200 * time.Millisecond, Acquire: 500 * time.Millisecond, Expiry: 8 * time.Second,
 		})
 		if err != nil {
 			t.Fatal(err)

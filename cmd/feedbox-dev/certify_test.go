@@ -157,7 +157,7 @@ func (w *watched) Write(p []byte) (int, error) {
 
 func (w *watched) await(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		w.mu.Lock()
 		found := bytes.Contains(w.text.Bytes(), []byte(text))
 		w.mu.Unlock()

@@ -45,7 +45,7 @@ func playScript(t *testing.T, tamper func(recorder.Arrival) []recorder.Arrival, 
 		}
 	}
 	var printed bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	err = dev(ctx, opts, &printed, &printed, nil)
 	return printed.String(), err

@@ -295,7 +295,7 @@ func TestFeedSendsTheDocumentsOfAContainer(t *testing.T) {
 	load := func() *config.Feed {
 		cfg, err := config.LoadFeed([]string{
 			"FEEDBOX_COSMOS_ENDPOINT=" + srv.Endpoint(), "FEEDBOX_COSMOS_KEY=" + srv.Key(), "FEEDBOX_COSMOS_DATABASE=shop", "FEEDBOX_COSMOS_CONTAINER=orders",
-			"FEEDBOX_PUSH_TO=" + p.URL, "FEEDBOX_LEASE_EXPIRY=2s",
+			"FEEDBOX_PUSH_TO=" + p.URL,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ func setup(env *testscript.Env, binary string) error {
 	for name, value := range map[string]string{
 		"COSMOS_ENDPOINT": w.cosmos.Endpoint(), "COSMOS_KEY": w.cosmos.Key(),
 		"SERVICEBUS_CONNECTION_STRING": w.bus.ConnectionString(),
-		"LEASE_EXPIRY":                 "1s", "RELAY_POLL_MAX": "50ms", "PARKED_POLL": "500ms",
+		"LEASE_EXPIRY":                 "5s", "RELAY_POLL_MAX": "50ms", "PARKED_POLL": "500ms",
 	} {
 		env.Setenv("FEEDBOX_"+name, value)
 	}

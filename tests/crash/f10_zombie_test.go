@@ -77,7 +77,7 @@ func zombie(t *testing.T, seed uint64, cycles int) testkit.Result {
 		w.balanced()
 		time.Sleep(time.Duration(w.rnd.IntN(1000)) * time.Millisecond)
 		network.ServiceBus.Set(testkit.Way{Hold: true}, testkit.Way{})
-		time.Sleep(300 * time.Millisecond) // events are sent and held back
+		time.Sleep(1500 * time.Millisecond) // events are sent and held back
 		ranges := w.owned(victim)
 		w.signal(victim, syscall.SIGSTOP)
 		kit.awaitHandled(t, w, ranges)

@@ -117,10 +117,13 @@ func TestSlowAndLossyNetwork(t *testing.T) {
 			w.flowing() // connecting takes 15 round trips and must not be measured
 			owners := w.leases.Owners(t.Context())
 			before := w.consumer.Count()
+			all, idle := testkit.ProcessorTime()
 			network.Set(c.way, c.way)
 			time.Sleep(period)
+			allAfter, idleAfter := testkit.ProcessorTime()
+			busy := allAfter > all && float64(idleAfter-idle) < 0.1*float64(allAfter-all) // then a process may stand still for an expiry
 			arrived := w.consumer.Count() - before
-			if want := int(period.Seconds()) * 60 / 2; arrived < want {
+			if want := int(period.Seconds()) * 60 / 2; arrived < want && !busy {
 				t.Errorf("%d events arrived in %s, want at least %d", arrived, period, want)
 			}
 			moved := 0
@@ -129,8 +132,8 @@ func TestSlowAndLossyNetwork(t *testing.T) {
 					moved++
 				}
 			}
-			t.Logf("%d events arrived in %s, %d leases have other owners than before", arrived, period, moved)
-			if moved > 0 {
+			t.Logf("%d events arrived in %s, %d leases have other owners than before; no idle processor: %t", arrived, period, moved, busy)
+			if moved > 0 && !busy {
 				t.Errorf("%d leases have other owners than before", moved)
 			}
 			network.Heal()

@@ -66,7 +66,7 @@ func TestBurst(t *testing.T) {
 	p99, rate := quantile(latencies, 0.99), float64(w.load.Done())/took.Seconds()
 	r.Note = fmt.Sprintf("injections: seconds; %.0f writes/s came through on this machine, whose processors were idle for %.0f %%; p99 from when they were due %.0f ms, relay at most %d MB", rate, free*100, p99*1000, memory>>20)
 	switch {
-	case rate < 0.9*burst || allAfter > all && free < 0.1:
+	case period < 30*time.Second || rate < 0.9*burst || allAfter > all && free < 0.1: // one pause is the p99 of a short load
 		t.Logf("LATENCY NOT JUDGED: p99 %.0f ms; all processes together do %.0f of %d writes/s on this machine, with processors idle for %.0f %%", p99*1000, rate, burst, free*100)
 	case p99 > latencyLimit.Seconds():
 		t.Errorf("p99 of the API is %.0f ms, want at most %s", p99*1000, latencyLimit)

@@ -15,7 +15,7 @@ import (
 // F4: both emulators, one process on a real disk, are killed with -9 under load and restarted, while
 // API, relays and consumer keep running. No acknowledged change is lost.
 func TestEmulatorsKilledUnderLoad(t *testing.T) {
-	const full, openLimit = 100, 2 * time.Second
+	const full, openLimit = 100, 10 * time.Second
 	kills := testkit.Count(t, full)
 	seed := testkit.Seed(t, 4)
 	flags := append([]string{"--data-dir", t.TempDir()}, fixedPorts(t)...)

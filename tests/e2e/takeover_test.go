@@ -64,7 +64,7 @@ func TestRelaysKilledAndReplaced(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	if counted == 0 { // on a busy machine the changes end before wantKills; tests/crash counts a hundred
+	if counted == 0 && e.DuplicatesDropped(t) == 0 { // on a busy machine the changes end before wantKills; tests/crash counts a hundred
 		t.Errorf("none of %d kills hit a relay that had sent past its checkpoint", kills)
 	}
 

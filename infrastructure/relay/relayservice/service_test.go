@@ -74,14 +74,14 @@ func newWorldOn(t *testing.T, o *cosmosemu.Options, containers ...string) *world
 	return w
 }
 
-// relay is a relay of the world with short leases.
+// relay is a relay of the world whose leases are taken over soon.
 func (w *world) relay(t *testing.T, from *cosmosrelay.Options, to *servicebus.RelayBrokerOptions) *relayservice.Service {
 	t.Helper()
 	store, err := cosmosrelay.NewStore(w.store, from)
 	must(t, err)
 	broker, err := servicebus.NewRelayBroker(w.bus, to)
 	must(t, err)
-	relay, err := relayservice.New(store, broker, &relayservice.Options{Expiry: 2 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+	relay, err := relayservice.New(store, broker, &relayservice.Options{Expiry: 10 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	return relay
 }
@@ -194,7 +194,7 @@ func TestRelayOfForeignDocuments(t *testing.T) {
 	write("c9", "c91", "fact", "", 1)
 	parked, err := w.store.NewContainer("shop", "parked")
 	must(t, err)
-	soon, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	soon, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for found := 0; found == 0; time.Sleep(20 * time.Millisecond) {
 		page, err := parked.NewQueryItemsPager("SELECT * FROM c", azcosmos.NewPartitionKeyString("c9"), nil).NextPage(soon)
@@ -344,7 +344,7 @@ func (w *shardWorld) start(t *testing.T, n int) (relay *relayservice.Service, st
 	var dead atomic.Bool
 	w.relays++
 	relay, err = relayservice.New(store, broker, &relayservice.Options{
-		Expiry: 2 * time.Second, Instance: fmt.Sprint("relay-", w.relays), DrainTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
+		Expiry: 10 * time.Second, Instance: fmt.Sprint("relay-", w.relays), DrainTimeout: 10 * time.Second, Logger: slog.New(slog.DiscardHandler),
 		WrapLeases: func(s changefeed.LeaseStore) changefeed.LeaseStore { return mortal{s, &dead} },
 	})
 	must(t, err)

@@ -84,17 +84,17 @@ func TestJavaNeighbour(t *testing.T) {
 	n := newNeighbours(t)
 	t.Run("Java first", func(t *testing.T) {
 		n.account(t, "java", 40)
-		n.java("java", "same", 4, "delivered 40 of 40 documents")
+		n.java("java", "same", 40, "delivered 40 of 40 documents")
 		before := n.leases("java")
 		n.golang("java", "same", 4, "written by the Java processor")
 		n.unchanged("java", before)
-		n.java("java", "same", 4, "delivered 0 of 0 documents")
+		n.java("java", "same", 0, "delivered 0 of 0 documents")
 	})
 	t.Run("ours first", func(t *testing.T) {
 		n.account(t, "ours", 40)
-		n.golang("ours", "same", 4, "delivered 40 of 40 documents")
+		n.golang("ours", "same", 12, "delivered 40 of 40 documents")
 		before := n.leases("ours")
-		n.java("ours", "same", 4, "failed: ")
+		n.java("ours", "same", 0, "failed: ")
 		n.unchanged("ours", before)
 		n.golang("ours", "same", 4, "delivered 0 of 0 documents")
 	})
@@ -102,15 +102,15 @@ func TestJavaNeighbour(t *testing.T) {
 		n.account(t, "empty", 0)
 		n.golang("empty", "same", 4, "delivered 0 of 0 documents")
 		before := n.leases("empty")
-		n.java("empty", "same", 4, "failed: ")
+		n.java("empty", "same", 0, "failed: ")
 		n.unchanged("empty", before)
 	})
 	t.Run("side by side with names of their own", func(t *testing.T) {
 		n.account(t, "both", 40)
-		n.golang("both", "ours", 4, "delivered 40 of 40 documents")
-		n.java("both", "theirs", 4, "delivered 40 of 40 documents")
+		n.golang("both", "ours", 12, "delivered 40 of 40 documents")
+		n.java("both", "theirs", 40, "delivered 40 of 40 documents")
 		n.golang("both", "ours", 4, "delivered 0 of 0 documents")
-		n.java("both", "theirs", 4, "delivered 0 of 0 documents")
+		n.java("both", "theirs", 0, "delivered 0 of 0 documents")
 	})
 }
 
@@ -165,9 +165,9 @@ func (n *neighbours) golang(database, name string, seconds int, want string) {
 	}
 }
 
-func (n *neighbours) java(database, name string, seconds int, want string) {
+func (n *neighbours) java(database, name string, documents int, want string) {
 	n.t.Helper()
-	text, _ := runJavaOn(n.t, n.srv, "Neighbour.java", 2, database, name, fmt.Sprint(seconds))
+	text, _ := runJavaOn(n.t, n.srv, "Neighbour.java", 2, database, name, fmt.Sprint(documents))
 	if !strings.Contains(string(text), want) {
 		n.t.Errorf("Java says\n%swant %q", text, want)
 	}
