@@ -78,7 +78,7 @@ func TestLeasesWithTwoRecordsAreReadAndReported(t *testing.T) {
 	seen := func(n int) bool { mu.Lock(); defer mu.Unlock(); return len(got) == n }
 	start := func() (stop func()) {
 		p, err := changefeed.New(a.feed("data"), a.leases("twins"), count, &changefeed.Options{
-			Processor: "p", Host: "h", Expiry: 2 * time.Second, PollMax: 200 * time.Millisecond, PollMin: 20 * time.Millisecond,
+			Processor: "p", Host: "h", Acquire: 500 * time.Millisecond, Expiry: 8 * time.Second, PollMax: 200 * time.Millisecond, PollMin: 20 * time.Millisecond,
 			Observer: &changefeed.Observer{LeaseError: func(e changefeed.LeaseError) {
 				mu.Lock()
 				defer mu.Unlock()

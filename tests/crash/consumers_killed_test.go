@@ -4,6 +4,7 @@ package crash
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -94,8 +95,15 @@ func publishTo(ctx context.Context, publisher relay.Publisher, keys int) error {
 				}
 				groups = append(groups, g)
 			}
-			if err := publisher.Publish(ctx, groups); err != nil {
-				return err
+			for limit := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) { // like the relay: a connection can end
+				err := publisher.Publish(ctx, groups)
+				if err == nil {
+					break
+				}
+				failed, ok := errors.AsType[*relay.PublishError](err)
+				if !ok || time.Now().After(limit) || slices.ContainsFunc(failed.Keys, func(k relay.KeyError) bool { return relay.ClassOf(k.Err) != relay.Outage }) {
+					return err
+				}
 			}
 		}
 	}

@@ -172,12 +172,12 @@ func (w *world) owned(r *testkit.Process) []feedRange {
 	return ranges
 }
 
-// quantile returns a quantile of sorted durations in seconds; 0 if there are none.
+// quantile returns a quantile of sorted durations in seconds, the lower one of two; 0 if there are none.
 func quantile(sorted []time.Duration, q float64) float64 {
 	if len(sorted) == 0 {
 		return 0
 	}
-	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))].Seconds()
+	return sorted[int(q*float64(len(sorted)-1))].Seconds()
 }
 
 // finish stops the load, waits until all events have arrived and verifies the run. It fills in the

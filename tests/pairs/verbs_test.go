@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"testing"
 	"time"
 
@@ -44,16 +45,22 @@ func (w *world) verbs(t *testing.T, key string) {
 	if len(lag.Ranges) != len(leases) {
 		t.Errorf("the lag of %d ranges, of %d leases", len(lag.Ranges), len(leases))
 	}
+	type finding struct{ Check, Status, Detail, Next string }
 	for _, process := range []string{"relay", "api"} {
-		var findings []struct{ Check, Status, Detail, Next string }
-		w.feedbox(t, &findings, "doctor", "--process", process, "--servicebus-admin", w.broker.management)
-		for _, f := range findings {
-			if f.Status != "ok" && f.Check != "rights" { // these tests have one role, which owns the database
-				t.Errorf("doctor of %s: %+v", process, f)
+		var findings []finding
+		sound := func(f finding) bool { return f.Status == "ok" || f.Check == "rights" } // these tests have one role, which owns the database
+		for limit := time.Now().Add(time.Minute); ; time.Sleep(time.Second) {            // a relay that stands still for a second is a silent owner
+			findings = nil
+			w.feedbox(t, &findings, "doctor", "--process", process, "--servicebus-admin", w.broker.management)
+			if len(findings) == 0 {
+				t.Errorf("doctor of %s found nothing", process)
+			}
+			if findings = slices.DeleteFunc(findings, sound); len(findings) == 0 || time.Now().After(limit) {
+				break
 			}
 		}
-		if len(findings) == 0 {
-			t.Errorf("doctor of %s found nothing", process)
+		if len(findings) > 0 {
+			t.Errorf("doctor of %s: %+v", process, findings)
 		}
 	}
 	_, before := w.ledger.Messages()

@@ -324,6 +324,14 @@ func (c *cluster) failOver(t *testing.T) (ghosts, lost int) {
 		end = c.primary.PowerOff
 	} else {
 		c.primary.Stall(t)
+		c.mu.Lock()
+		n := len(c.acked)
+		c.mu.Unlock()
+		within(t, "an event that the standby lacks is delivered", func() bool {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			return slices.ContainsFunc(c.acked[n:], func(id string) bool { return c.delivered[id] > 0 })
+		})
 	}
 	time.Sleep(time.Duration(50+c.random.IntN(400)) * time.Millisecond)
 	end(t)

@@ -104,22 +104,22 @@ var itemScripts = []Script{
 		p.expect(status(err, 200) == http.StatusNotFound && headerOf(err, "x-ms-substatus") == "1003", "an item of a container that does not exist: %d/%s, want 404/1003", status(err, 200), headerOf(err, "x-ms-substatus"))
 	}},
 	{Name: "ttl-per-item", Topic: "ttl", Source: restTTL, ttl: true, run: func(p *probe) {
-		p.create("a", "short", `"ttl":2`)
+		p.create("a", "short", `"ttl":5`)
 		p.create("a", "ever", `"ttl":-1`)
 		p.create("a", "none")
 		p.expect(p.read("a", "short") == http.StatusOK, "an item is gone before its time")
-		p.wait("expiry of an item with ttl 2", 20*time.Second, func() bool { return p.read("a", "short") == http.StatusNotFound })
+		p.wait("expiry of an item with ttl 5", 20*time.Second, func() bool { return p.read("a", "short") == http.StatusNotFound })
 		p.expect(p.read("a", "ever") == http.StatusOK, "an item with ttl -1 has expired")
 		p.expect(p.read("a", "none") == http.StatusOK, "an item without ttl has expired")
 		_, err := p.items.CreateItem(p.ctx, key("a"), item("a", "short"), nil)
 		p.expect(err == nil, "the id of an expired item cannot be used: %v", err)
 	}},
 	{Name: "ttl-from-the-last-write", Topic: "ttl", Source: restTTL, ttl: true, run: func(p *probe) {
-		p.create("a", "1", `"ttl":4`)
-		p.pause(2500 * time.Millisecond)
-		_, err := p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1", `"ttl":4`), nil)
+		p.create("a", "1", `"ttl":10`)
+		p.pause(6 * time.Second)
+		_, err := p.items.ReplaceItem(p.ctx, key("a"), "1", item("a", "1", `"ttl":10`), nil)
 		p.must("replace", err)
-		p.pause(2500 * time.Millisecond)
+		p.pause(6 * time.Second)
 		p.expect(p.read("a", "1") == http.StatusOK, "the time to live counts from the first write, not from the last")
 	}},
 	{Name: "ttl-needs-the-container", Topic: "ttl", Source: restTTL, run: func(p *probe) {
