@@ -123,6 +123,29 @@ func TestWriteIsReported(t *testing.T) {
 	}
 }
 
+// doneUntil is a session with one held key that has done all other changes until an LSN.
+type doneUntil int64
+
+func (d doneUntil) ahead(int64) Ahead { return Ahead{LSN: int64(d), Held: []HeldKey{{Key: 1, LSN: 2}}} }
+
+// A write stores what is done ahead of the checkpoint by then, not by the write before.
+func TestWriteStoresWhatIsDoneAhead(t *testing.T) {
+	store := &funcStore{}
+	_, k := keeperOf(t, store, &manualClock{now: time.Unix(100, 0)}, &Observer{})
+	for lsn := int64(8); lsn < 10; lsn++ {
+		store.replace = func(r Record) (string, error) {
+			if l, err := decodeLease(r); err != nil || l.Ahead.LSN != lsn || len(l.Ahead.Held) != 1 {
+				t.Errorf("stored %+v, error %v; want what is done until %d", l.Ahead, err, lsn)
+			}
+			return "next", nil
+		}
+		k.session = doneUntil(lsn)
+		if err := k.write(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // runKeeper runs a keeper in the background, in a bubble, and returns its reported errors.
 func runKeeper(t *testing.T, store LeaseStore) (ctx context.Context, k *keeper, reported *[]LeaseError) {
 	t.Helper()

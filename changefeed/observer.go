@@ -147,10 +147,10 @@ type RangeRecovered struct {
 // Options.ReadTimeout, or that no host owned it for so long. It is repeated while that lasts. A
 // paused range is not reported, and neither is one whose handlers are slower than the feed.
 type RangeUnread struct {
-	LeaseRef        // Lease is empty if there is none
-	Owner    string // this host, or empty if there is no owner
-	Silent   bool   // reads do not even fail
-	For      time.Duration
+	LeaseRef               // Lease is empty if there is none
+	Owner    string        // this host, or empty if there is no owner
+	Silent   bool          // reads do not even fail
+	For      time.Duration // since the range was last read, or had an owner, as far as this host knows
 	Err      error
 }
 

@@ -325,7 +325,10 @@ func TestRangeWithoutAnOwnerIsReported(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		e := reports.all()
 		if len(e) < 8 || len(e) > 13 || e[0].Lease != l.ID || e[0].Owner != "" || e[0].Err == nil {
-			t.Errorf("reported %+v, want it about once a minute", e)
+			t.Fatalf("reported %+v, want it about once a minute", e)
+		}
+		if e[0].For > 2*time.Minute || e[len(e)-1].For < 8*time.Minute {
+			t.Errorf("reported %s first and %s last, want how long nobody has owned the range", e[0].For, e[len(e)-1].For)
 		}
 	})
 }

@@ -35,21 +35,27 @@ func (r *run) otherHost(seen listing, view balanceView, now time.Time) (other ho
 // vacancies reports the parts of the scope that no host owns.
 type vacancies struct {
 	*env
-	since map[LeaseRef]time.Time // when it was first seen without an owner, or last reported
+	last map[LeaseRef]vacancy
+}
+
+// vacancy is a part of the scope that had no owner in the last cycle.
+type vacancy struct {
+	since  time.Time // when it was first seen without an owner
+	report time.Time // when it is to be reported next
 }
 
 func (v *vacancies) observe(seen listing, t tiling, view balanceView, now time.Time) {
-	still := map[LeaseRef]time.Time{}
+	still := map[LeaseRef]vacancy{}
 	vacant := func(ref LeaseRef, why error) {
-		since, before := v.since[ref]
+		e, before := v.last[ref]
 		if !before {
-			since = now
+			e = vacancy{since: now, report: now.Add(v.opts.unreadAfter())}
 		}
-		if silent := now.Sub(since); silent >= v.opts.unreadAfter() {
-			notify(v.obs.RangeUnread, RangeUnread{LeaseRef: ref, For: silent, Err: why})
-			since = now
+		if !now.Before(e.report) {
+			notify(v.obs.RangeUnread, RangeUnread{LeaseRef: ref, For: now.Sub(e.since), Err: why})
+			e.report = now.Add(v.opts.unreadAfter())
 		}
-		still[ref] = since
+		still[ref] = e
 	}
 	for _, gap := range t.gaps {
 		vacant(LeaseRef{Range: gap}, errors.New("no lease covers the range"))
@@ -68,5 +74,5 @@ func (v *vacancies) observe(seen listing, t tiling, view balanceView, now time.T
 			vacant(l.ref(), errors.New("no host owns the lease"))
 		}
 	}
-	v.since = still
+	v.last = still
 }

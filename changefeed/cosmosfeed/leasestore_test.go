@@ -63,6 +63,9 @@ func TestRecordsWithAnotherPartitionKey(t *testing.T) {
 		if err != nil || len(records) != 1 {
 			t.Fatalf("%s: records %v, %v", name, records, err)
 		}
+		if records, err := store.List(t.Context(), "another."); err != nil || len(records) != 0 { // says nothing about the record
+			t.Fatalf("%s: records %v, %v", name, records, err)
+		}
 		record, err := store.Read(t.Context(), "p.one")
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
