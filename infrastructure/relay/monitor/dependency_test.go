@@ -243,6 +243,25 @@ func TestRelayIsReadyAfterPagesOfRangesThatMoved(t *testing.T) {
 	})
 }
 
+// Nobody may have asked while there was nothing to send.
+func TestRelayIsReadyWhileItSendsTheFirstChangeInLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewHealth(time.Now)
+		o := h.Observer()
+		o.Balanced(changefeed.Balanced{})
+		time.Sleep(time.Hour)
+		o.PageRead(changefeed.PageRead{Items: 1})
+		pending := func() []changefeed.RangeLag { return []changefeed.RangeLag{{Known: true, Transactions: 1}} }
+		if err := h.Ready(pending); err != nil {
+			t.Errorf("the first change after an hour: %v", err)
+		}
+		time.Sleep(stalled)
+		if err := h.Ready(pending); err == nil {
+			t.Error("ready, although nothing was sent")
+		}
+	})
+}
+
 // A restart gives the process new connections. Ranges of other relays are their concern, and
 // reads that fail are an outage.
 func TestRelayIsNotReadyWhileTheFeedIsSilent(t *testing.T) {
